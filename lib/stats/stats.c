@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reading counters, buckets and extremes, and subtracting the baseline.
+// Reads counters, buckets and extremes, and subtracts the baseline.
 #include <errno.h>
 #include <string.h>
 
@@ -65,8 +65,8 @@ void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_co
 #define RUNS_ENOUGH (16ULL << FSN_RUNS_BITS)
 
 /*
- * Subtracts @was, except from the run times if that leaves few samples: the mean of them since the
- * attach is then closer to the truth.
+ * Subtracts @was. Keeps the run times since the attach if few samples would remain, because their
+ * mean is then more accurate.
  */
 static void counts_since(struct fsn_counts *n, const struct fsn_counts *was)
 {
@@ -89,7 +89,7 @@ static uint64_t raw_in_flight(const struct fsn_counts *n)
 		n->sampled_out - n->jumped - n->inner;
 }
 
-/* Words of epochs that count. */
+/* Only extremes of epochs that count in @view. */
 static void add_extremes(struct stats_func *f, const struct fsn_stat *stat,
 	const struct stats_view *view)
 {
@@ -152,7 +152,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->n.total_ns = stats_signed(f->n.total_ns);
 	f->n.on_cpu_ns = stats_signed(f->n.on_cpu_ns);
 	f->carried = base->carried;
-	/* What was given up before the reset and came back after it was in flight all along. */
+	/* Calls that were abandoned before the reset and resumed after it were in flight. */
 	if (f->n.revived > f->n.abandoned)
 		f->carried += f->n.revived - f->n.abandoned;
 	else
@@ -162,19 +162,18 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
-/* A call without its end, whatever has become of its thread, may have lost that. */
+/* The return of a call in flight may be lost, whether or not its thread has exited. */
 static void func_doubt(struct stats_func *f)
 {
 	f->lost = f->in_flight + f->abandoned;
 	f->in_flight = f->abandoned = 0;
 }
 
-#define PROBES_NOISE 10 /* the error of what is taken off for probes of calls inside is one in ten */
+#define PROBES_NOISE 10 /* one tenth: the error of the correction for probes of nested calls */
 
 /*
- * The error of one time of @f: of what is taken off for its own probes and for those inside of
- * it. If
- * what it takes on a CPU is within that, nothing can be said about how long it waited for one.
+ * The error of one duration of @f: of the corrections for its own probes and for probes of nested
+ * calls. If the on-CPU time of a call is within this error, its waiting time is not significant.
  */
 static uint64_t noise_of(const struct stats_func *f, enum price_site site)
 {
@@ -188,7 +187,7 @@ static uint64_t noise_of(const struct stats_func *f, enum price_site site)
 	return noise;
 }
 
-/* What was not measured of a kind of entry takes no time at all. */
+/* A kind of entry that was not calibrated has no cost. */
 static bool is_priced(const struct price *price, const struct group_func *func)
 {
 	return price->at_ns && func->priced &&
@@ -219,9 +218,9 @@ static int subtract_buckets(const struct group *g, uint32_t index, struct stats_
 }
 
 /*
- * Ends without their call, but for calls that were not followed on purpose: with a session
- * link those have no end, with others it is seen. One of these that never returns hides
- * one of the others.
+ * Returns without a call, except those of calls that were deliberately not traced. A session link
+ * does not report such returns, other links do. An untraced call that never returns hides one
+ * unmatched return.
  */
 static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_counts *t)
 {
@@ -246,7 +245,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		struct stats_func *f = &s->funcs[i];
 
 		f->fn = i;
-		if (g->funcs[i].limit == LIMIT_LEFT_OUT) { /* it has no probes any more */
+		if (g->funcs[i].limit == LIMIT_LEFT_OUT) { /* its probes were removed */
 			func_price(g, &price, f);
 			continue;
 		}
@@ -270,7 +269,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 	return code;
 }
 
-/* A reader that cannot sweep finds out by itself which calls cannot return, if it may. */
+/* A reader that cannot sweep counts the calls of exited threads itself, if permitted. */
 static void look_for_dead(const struct group *g, struct stats *s)
 {
 	_cleanup_free_ uint64_t *dead = NULL;
@@ -296,9 +295,9 @@ static void look_for_dead(const struct group *g, struct stats *s)
 }
 
 /*
- * Ends are read before buckets, buckets before calls: a call that is counted as ended is
- * counted as begun, so that nothing is in flight less than zero times, at any load. With
- * the calls comes what has been revived, which is counted before the end that it is.
+ * Reads returns before buckets and buckets before calls. A call that is counted as returned is then
+ * also counted as made, so in_flight is never negative, at any load. Resumed calls are read
+ * together with calls, because they are counted before their return.
  */
 static int raw_read(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw)
@@ -332,7 +331,7 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	return code;
 }
 
-/* Programs on what lies in files are left out for nothing. */
+/* The kernel never skips BPF programs on files, so only other functions need a reading. */
 static void missed_read(struct stats *s)
 {
 	uint32_t fn = 0;
@@ -411,7 +410,7 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	return 0;
 }
 
-/* -EAGAIN: a reset came in between, or a fold of ended processes (detail.c). */
+/* Returns -EAGAIN if a reset or an eviction of exited processes (detail.c) came in between. */
 static int read_once(const struct group *g, const struct stats_view *how, struct stats **ret_stats,
 	struct err *err)
 {
@@ -437,7 +436,7 @@ static int read_once(const struct group *g, const struct stats_view *how, struct
 	return 0;
 }
 
-/* A reader who may not keep resets away finds room between two of them. */
+/* Retries between resets, for a reader without permission to take the lock. */
 static int read_between(const struct group *g, const struct stats_view *how, struct stats **ret_stats,
 	struct err *err)
 {
@@ -450,7 +449,6 @@ static int read_between(const struct group *g, const struct stats_view *how, str
 	return code;
 }
 
-/* What is wanted is in @how. */
 static int read_stats(struct bpffs *fs, const struct group *g, const struct stats_view *how,
 	struct stats **ret_stats, struct err *err)
 {
@@ -510,7 +508,7 @@ void stats_free(struct stats *s)
 	free(s);
 }
 
-/* Of each function since the last reset; free() it. */
+/* Reads the counts of each function since the last reset. The caller frees *@ret_counts. */
 static int counts_read(const struct group *g, struct fsn_counts **ret_counts, struct err *err)
 {
 	_cleanup_free_ struct fsn_counts *counts = xcalloc(g->meta.fn_cnt, sizeof(*counts));
@@ -551,7 +549,7 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, st
 	memset(ret_calls, 0, FSN_EXIT_CNT * sizeof(*ret_calls));
 	*ret_shed = 0;
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
-		if (g->funcs[i].limit == LIMIT_LEFT_OUT) /* its probes were removed since */
+		if (g->funcs[i].limit == LIMIT_LEFT_OUT) /* its probes were removed */
 			continue;
 		ret_calls[g->funcs[i].exit % FSN_EXIT_CNT] += counts[i].calls;
 		*ret_shed += stats_is_shed(g, i, &counts[i]);

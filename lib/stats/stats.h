@@ -26,57 +26,60 @@ struct stats_code {
 struct stats_proc {
 	pid_t pid;
 	uint64_t
-		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
+		start_ns; /* CLOCK_BOOTTIME; distinguishes processes with the same pid */
 	char comm[16];    /* at its first call */
-	uint64_t cgroup;  /* the number of that of version 2, then */
+	uint64_t cgroup;  /* id of the cgroup v2 at the first call */
 	struct fsn_proc_counts n;
 	bool nested; /* n.inner_ns is known */
-	bool split;  /* where their time went is */
+	bool split;  /* on-CPU, run-queue and blocked time are known */
 };
 
-/* Blocks of memory that were not given back. */
+/* Allocations that have not been freed. */
 struct stats_live {
 	uint64_t bytes, blocks;
-	uint64_t oldest_ns; /* CLOCK_MONOTONIC; 0: there is none */
+	uint64_t oldest_ns; /* CLOCK_MONOTONIC; 0: no live allocation */
 };
 void stats_live_add(struct stats_live *to, const struct stats_live *more);
 
-/* And who has them. */
+/* The live allocations that a process made by a function. */
 struct stats_holder {
 	pid_t pid;
 	uint32_t fn;
 	struct stats_live live;
 };
 
-/* Of a function: live_... as they are, lost_... since the attach, the others since the reset. */
+/*
+ * Memory statistics of a function. Members live_... are current values, lost_... count since the
+ * attach, all others since the reset.
+ */
 struct stats_memory {
-	bool allocates, frees; /* neither: nothing else says anything */
+	bool allocates, frees; /* both false: the other members are meaningless */
 	struct fsn_memory_counts n;
 	uint64_t peak_bytes;
 };
 
-/* What calls of one process by one key had. */
-/* How times are spread, by buckets of hist_bounds(). */
+/* Distribution of durations over the buckets of hist_bounds(). */
 struct stats_spread {
 	uint64_t bucket[FSN_HIST_CNT];
 };
 
+/* Calls of one process with one key. */
 struct stats_row {
-	pid_t pid;         /* 0: it is one of others, or of processes that have ended */
+	pid_t pid;         /* 0: the row of dropped calls, or of exited processes */
 	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
 	char comm[16];     /* of the process */
 	struct fsn_key key; /* FSN_KEY_WIDE words each */
-	unsigned int hidden; /* mask of its keys that are not for who reads */
-	uint32_t nth; /* of all rows of its group, as they came; of several the first */
-	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
-	const char *kernel; /* the same of its key by kernel */
-	const struct cgroup *cgroup; /* of its key by cgroup; or NULL */
+	unsigned int hidden; /* mask of keys that the reader has no permission to read */
+	uint32_t nth; /* index in the group, in order of creation; lowest of a merged row */
+	const char *place;  /* name of the caller key, interned; or NULL */
+	const char *kernel; /* name of the kernel key, interned; or NULL */
+	const struct cgroup *cgroup; /* of the cgroup key; or NULL */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 	struct stats_live live;   /* with stats.blocks_known */
-	uint64_t exit_bytes, exit_blocks; /* live when the process exited, since the reset */
-	bool allocates; /* its function does: .live and .exit_... are known */
-	/* Its times, and what they were before; each NULL where that is not kept. */
+	uint64_t exit_bytes, exit_blocks; /* live at the exit of the process; since the reset */
+	bool allocates; /* the function allocates: .live and .exit_... are known */
+	/* Durations since the attach, and at the reset; NULL if not kept. */
 	struct stats_spread *spread;
 	const struct stats_spread *spread_was;
 };
@@ -92,85 +95,87 @@ static inline const char *stats_row_text(const struct stats_row *row, size_t i)
 	return (const char *)&row->key.word[i * FSN_KEY_WIDE];
 }
 
-/* Whether anything came, and the order in which rows are: by process, then by key. */
+/* True if @row has no calls; and the order of rows: by process, then by key. */
 bool stats_row_is_empty(const struct stats_row *row);
 int stats_row_compare(const void *a, const void *b);
 
 /*
- * @to and @more, of which the maximum is the higher one and .nth the lower, without how their
- * times are spread; and @from less @was.
+ * Adds @more to @to: keeps the higher maximum and the lower .nth, and ignores .spread. Subtracts
+ * @was from @from.
  */
 void stats_row_add(struct stats_row *to, const struct stats_row *more);
 void stats_row_subtract(struct stats_row *from, const struct stats_row *was);
 
-/* Adds how the times of @row are spread; false: that is not known. */
+/* Adds the durations of @row to @to. Returns false if they are not known. */
 bool stats_spread_add(struct stats_spread *to, const struct stats_row *row);
 
-/* @to and @more; @from less @was, not below 0. */
+/* Adds @more to @to; subtracts @was from @from, down to 0. */
 void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
 void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
 
-/* The same of processes. The longest is not known when it was not in what came since @was. */
+/* The same for processes. Sets .max_ns to 0 if the longest call was made before @was. */
 void proc_counts_add(struct fsn_proc_counts *to, const struct fsn_proc_counts *more);
 void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_counts *was);
 
 /*
- * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
- * + n.inner + lost
- * for functions that are timed; for others returns and times mean nothing and all calls are
- * untimed.
+ * Statistics of a function. For timed functions:
+ *
+ *	n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
+ *	+ n.inner + lost
+ *
+ * For other functions returns and times are meaningless, and all calls are untimed.
  */
 struct stats_func {
 	uint32_t fn;
 	bool timed;
-	bool same; /* its one ret is entry and end: returns = calls, no times */
-	uint32_t overhead_ns; /* taken off each time, as the probes' own */
-	uint32_t noise_ns;    /* times below that are within what was taken off; 0: none was */
-	bool nested;          /* it is known what its calls called: inner_ns, recursed_ns, chained */
-	bool split;           /* and where their time went: on_cpu_ns, queued_ns, blocked_ns */
-	bool priced;          /* it is known what its probes take */
-	uint64_t cost_ns;     /* that is what they took, by hits; cost_of_hits() */
+	bool same; /* entry and only ret are one instruction: returns = calls, no times */
+	uint32_t overhead_ns; /* subtracted from each duration as probe overhead */
+	uint32_t noise_ns;    /* error of the subtraction: shorter durations are noise; 0: none */
+	bool nested;          /* nested calls are tracked: inner_ns, recursed_ns, chained */
+	bool split;           /* time is split: on_cpu_ns, queued_ns, blocked_ns are known */
+	bool priced;          /* the cost of its probes is known */
+	uint64_t cost_ns;     /* probe overhead, from hits; cost_of_hits() */
 	struct fsn_counts n; /* since the reset */
-	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
+	uint64_t carried;    /* calls in flight at the reset, or resumed after it */
 	uint64_t in_flight;
-	bool unswept;       /* some of .in_flight may be of exited threads: the reader could not look */
-	uint64_t lost;      /* may be in flight, or the kernel had no room to see their ends */
-	uint64_t abandoned; /* n.abandoned less n.revived; those only grow */
+	bool unswept;       /* .in_flight may include exited threads: the reader could not check */
+	uint64_t lost;      /* may be in flight, or the kernel could not track their return */
+	uint64_t abandoned; /* n.abandoned less n.revived; both only grow */
 	bool has_extremes;
 	uint64_t min_ns, max_ns;
-	uint64_t *bucket; /* FSN_HIST_CNT of them: hist_bounds(); or NULL when there is no return */
+	uint64_t *bucket; /* FSN_HIST_CNT of them: hist_bounds(); NULL if no call has returned */
 	struct stats_code *codes; /* sorted by code */
 	size_t code_cnt;
-	uint64_t unplaced; /* failed calls that are in none of them, as there was no room */
+	uint64_t unplaced; /* failed calls without a code in .codes: the table was full */
 	struct stats_proc *procs; /* sorted by pid, start */
 	size_t proc_cnt;
 	struct stats_row *rows; /* by key: stats_row_compare() */
 	size_t row_cnt;
-	struct stats_row *sleeps; /* where calls slept: .key begins with a stack, .n has how often and long */
+	struct stats_row *sleeps; /* where calls blocked: .key starts with a stack */
 	size_t sleep_cnt;
-	struct stats_row others; /* calls that found no room in rows */
-	struct stats_row rows_ended; /* of processes whose rows were given up */
+	struct stats_row others; /* calls dropped from .rows: the table was full */
+	struct stats_row rows_ended; /* rows that were evicted because their processes exited */
 	struct stats_memory memory;
-	struct stats_live live;  /* of the blocks that were asked for */
-	struct stats_proc ended; /* of those whose records were given up; no pid */
+	struct stats_live live;  /* live allocations that match the reader's age limit */
+	struct stats_proc ended; /* evicted records of exited processes; no pid */
 };
 
 /*
- * Calls of a function that were made in those of another path, or in none that is probed. Of
- * a function that is called again inside of itself what is called there is made in the path of
- * the outer call. One without a function has the calls by all paths that found no room.
+ * Calls of a function from one path of probed callers, or from no probed caller. A recursive
+ * function has one path: the functions that it calls are counted in the path of the outermost
+ * call. The entry with STATS_NO_FN counts the calls of paths that were dropped.
  */
 struct stats_path {
-	uint32_t id;     /* from 1 on, as long as the group is attached */
-	uint32_t caller; /* id, or 0 */
+	uint32_t id;     /* at least 1; stable while the group is attached */
+	uint32_t caller; /* id of the calling path; 0: no probed caller */
 	uint32_t fn;     /* or STATS_NO_FN */
 	uint64_t calls;
-	/* Of those that have returned; as the probes' own time varies, it may be below 0. */
+	/* of calls that have returned; can be negative because the overhead varies */
 	int64_t self_ns;
 };
 #define STATS_NO_FN UINT32_MAX
 
-/* What libfuncsnoop-gpu.so has last said of itself in a process. */
+/* The last report of libfuncsnoop-gpu.so in a process. */
 struct stats_gpu {
 	pid_t pid;
 	struct fsn_gpu said;
@@ -179,50 +184,51 @@ struct stats_gpu {
 struct stats {
 	const struct group *group;      /* outlives this */
 	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
-	uint64_t read_ns, read_mono_ns; /* when reading began: CLOCK_REALTIME, _MONOTONIC */
-	struct stats_func *funcs;       /* all of the group, by number */
+	uint64_t read_ns, read_mono_ns; /* start of the reading: CLOCK_REALTIME, _MONOTONIC */
+	struct stats_func *funcs;       /* all functions of the group, by number */
 	size_t func_cnt;
-	struct stats_path *paths; /* by id; NULL where not asked for, or not kept (FSN_OPT_NESTING) */
+	struct stats_path *paths; /* by id; NULL if not requested or not kept (FSN_OPT_NESTING) */
 	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
-	unsigned int folds; /* how often since the attach what ended processes had was folded */
-	bool blocks_known;   /* live blocks were looked at: by row, and */
-	struct stats_holder *holders; /* by process and function, sorted by both */
+	unsigned int folds; /* number of evictions of exited processes since the attach */
+	bool blocks_known;   /* live allocations were read: .live of rows, and .holders */
+	struct stats_holder *holders; /* sorted by process and function */
 	size_t holder_cnt;
-	bool keys_known;     /* what rows are of may be read */
-	void *places;        /* of rows */
-	struct stats_spread **spreads; /* the same */
+	bool keys_known;     /* the reader has permission to read keys */
+	void *places;        /* interned names of rows */
+	struct stats_spread **spreads; /* distributions of rows */
 	size_t spread_cnt;
-	uint64_t lost_stacks; /* stacks for which there was no room */
-	uint64_t cpus_off; /* how often since the attach a CPU that is sampled was switched off */
-	uint64_t lost_python; /* frames of an interpreter in whose place those of Python are not */
+	uint64_t lost_stacks; /* stacks dropped: the table was full */
+	uint64_t cpus_off; /* number of times since the attach that a sampled CPU went offline */
+	uint64_t lost_python; /* interpreter frames that were not replaced by Python frames */
 	uint64_t lost_texts; /* keys that could not be read */
-	uint64_t lost_conditions; /* calls that do not count: a condition's text could not be read */
-	uint64_t bulk_frees; /* calls since the attach that took back more than is known */
+	uint64_t lost_conditions; /* calls not counted: text of the condition not readable */
+	uint64_t bulk_frees; /* calls since the attach that freed more than the known allocations */
 	bool has_missed;
-	uint64_t missed; /* since the attach: entries and ends for which the kernel left programs out */
-	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
+	uint64_t missed; /* since the attach: entries and returns that the kernel skipped */
+	uint64_t crowded; /* of no_slot: the process had too many calls in progress */
 	pid_t crowd_pid;  /* the last such process */
-	/* Of no_slot, too: a signal's handler made them on a stack of its own. */
+	/* Of no_slot: made by a signal handler on an alternate stack. */
 	uint64_t other_stack;
-	uint64_t too_deep; /* deeper than return probes are tracked */
-	/* How often processes were held, how long, and the calls of no_slot that began then. */
+	uint64_t too_deep; /* of no_slot: nested deeper than return probes are tracked */
+	/* Pauses of stopped processes: number, duration, and calls of no_slot that started then. */
 	uint64_t pauses, paused_ns, paused_calls;
 	uint64_t slow_total;
-	struct stats_gpu *gpus; /* of a group of what GPUs do; by pid */
+	struct stats_gpu *gpus; /* of a group of GPU activity; by pid */
 	size_t gpu_cnt;
-	struct cgroups *cgroups; /* of processes and keys */
+	struct cgroups *cgroups; /* of processes and cgroup keys */
 };
 
-/* Where a process of @s runs; NULL: that is not known. It belongs to @s. */
+/* Returns the cgroup of a process; owned by @s. NULL if it is not known. */
 static inline const struct cgroup *stats_cgroup(const struct stats *s, const struct stats_proc *p)
 {
 	return cgroups_find_process(s->cgroups, p->cgroup, p->pid, p->start_ns);
 }
 
 /*
- * Reads everything, with @paths who called whom, too, and with @lines those of callers. Free with stats_free(). Takes no lock,
- * but to get past resets without end the shared one of @fs, the group's folder, for a moment.
+ * Reads all statistics: with @paths also call paths, with @lines also source lines of callers.
+ * Takes no lock unless resets keep interfering: then it briefly takes the shared lock of @fs, the
+ * directory of the group. The caller frees *@ret_stats with stats_free().
  */
 int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
 	struct stats **ret_stats, struct err *err);
@@ -231,34 +237,39 @@ void stats_free(struct stats *s);
 struct fsn_file_id;
 
 /*
- * Where the file lies whose name programs have kept, though nobody may map it any more. False where
- * it has none, or another file lies there.
+ * Finds the current path of a file that the BPF programs recorded, mapped or not. Returns false if
+ * the file has no path, or if another file is now at its path.
  */
 bool group_file_path(const struct group *g, const struct fsn_file_id *id, char path[PATH_MAX]);
 
-/* The same, without paths; of blocks of memory only those that are @older_ns old, or more. */
+/* The same without paths, and only with allocations that are at least @older_ns old. */
 int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns, bool lines,
 	struct stats **ret_stats, struct err *err);
 
 /*
- * Finds out what callers and kernels are called of rows that have come since *@seen were there,
- * while their processes are: readers know them from then on. What can't be done now may be later.
+ * Resolves callers and kernels of rows that are newer than *@seen, while their processes still
+ * exist. Later readers use these names. A failed lookup can be repeated.
  */
 void stats_name_rows(struct bpffs *fs, const struct group *g, uint32_t *seen);
 
 /*
- * Only rows of keys, with those that had no call since the last reset, and only where keys are
- * places that have names: .place, .kernel. For who shows single calls. Free with stats_free().
+ * Reads only rows of keys whose values have names (.place, .kernel), including rows without calls
+ * since the last reset. Used to print single calls. The caller frees *@ret_stats with
+ * stats_free().
  */
 int stats_read_names(const struct group *g, struct stats **ret_stats, struct err *err);
 
-/* That of a call of @fn in a process, or NULL. A reused pid's may be that of another process. */
+/*
+ * Returns the row of a call of @fn in a process, or NULL. If a pid was reused, the row can be that
+ * of the earlier process.
+ */
 const struct stats_row *stats_row_find(
 	const struct stats *s, uint32_t fn, pid_t pid, const struct fsn_key *key);
 
 /*
- * Only the calls of all functions since the last reset, for `list`: added up for each enum
- * fsn_exit in ret_calls[FSN_EXIT_CNT]. *@ret_shed: functions of which stats_is_shed().
+ * Sums the calls of all functions since the last reset by enum fsn_exit, into
+ * ret_calls[FSN_EXIT_CNT]. Sets *@ret_shed to the number of functions with stats_is_shed(). Used
+ * by `list`.
  */
 int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, struct err *err);
 
@@ -269,37 +280,37 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, st
 bool stats_is_shed(const struct group *g, uint32_t fn, const struct fsn_counts *n);
 
 /*
- * What the probes of a group have taken since the last reset, by hits of each kind and what
- * was measured of it; false where that was not known when it was attached.
+ * Estimates the probe overhead of a group since the last reset, from probe hits and calibrated
+ * costs. Returns false if the costs were not known at the attach.
  */
 bool stats_cost(const struct group *g, uint64_t *ret_ns);
 
-/* The remembered slow calls since the last reset, oldest first; free() them. */
+/* Reads the remembered slow calls since the last reset, oldest first. The caller frees them. */
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err);
 
-/* Calls whose end is not followed; and with them those whose end may be lost, which may fall. */
+/* Calls whose return is not traced; and the same plus .lost, which can decrease. */
 uint64_t stats_func_unfollowed(const struct stats_func *f);
 uint64_t stats_func_untimed(const struct stats_func *f);
 
 /*
- * What its calls spent in themselves, where it is known (.nested): without what they called
- * that is probed; and what they took when a call inside of another of it counts with that.
+ * Self time: without the time of probed callees; only if .nested. And the time of outermost calls:
+ * without calls that a call of the same function made.
  */
 uint64_t stats_func_self(const struct stats_func *f);
 uint64_t stats_func_outer(const struct stats_func *f);
 uint64_t stats_proc_self(const struct stats_proc *p);
 
-/* Whether anything is known of the function: a call, or an end. */
+/* True if any call or return is recorded. */
 bool stats_func_called(const struct stats_func *f);
 
-/* Whether there are durations, and hist_percentile() of them. */
+/* True if there are durations; and hist_percentile() of them. */
 bool stats_func_samples(const struct stats_func *f);
 uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille);
 
 /*
- * Resets of @cnt groups, open for writing, the lock of whose bpffs is held. End with
- * resets_free(); each group is to be there until its turn is over.
+ * Resets @cnt groups that are open for writing, under the lock of their bpffs. Each group must
+ * stay open until its stats_reset() has returned. The caller frees the result with resets_free().
  */
 struct resets;
 struct resets *resets_new(struct group *const *groups, size_t cnt);
@@ -308,21 +319,23 @@ DEFINE_CLEANUP(resets, struct resets *, resets_free)
 #define _cleanup_resets_ __cleanup(cleanup_resets)
 
 /*
- * Reads the statistics of group @i and begins new ones. Between the two @deliver is called with
- * what was read; only if it returns 0 does the reset take place, so that what could not be
- * delivered is not lost. Each call and each minimum and maximum is in exactly one reading.
- * @deliver may be NULL, or begin the next group's. Groups have their turns in their order, from 0
- * on; that of one that fails does not change the others'.
+ * Reads the statistics of group @i and resets them. Calls @deliver with the statistics in between,
+ * and resets only if @deliver returns 0, so statistics that were not delivered are not lost. Each
+ * call, minimum and maximum is in exactly one reading.
+ *
+ * @deliver can be NULL, and can start the reset of the next group. Groups are reset in order,
+ * starting with 0. If one reset fails, the others are not affected.
  */
 int stats_reset(struct resets *resets, size_t i,
 	int (*deliver)(const struct stats *s, void *arg), void *arg, struct err *err);
 
 /*
- * When half of the table is in use, adds records of processes that have ended up in their
- * functions' rows, oldest processes first, until a quarter is, and frees them; likewise rows of
- * keys, when half of theirs are: the sum of all records and rows stays, at every moment and for every reader. Does nothing where it
- * can't be told that a process has ended (in another pid or time namespace), and while
- * another command has the lock of @fs. @g must be open for writing.
+ * Evicts records of exited processes when half of the table is in use: adds them to the rows of
+ * their functions, oldest process first, until a quarter is in use. Does the same for rows of
+ * keys. The sum of all records and rows is correct at every moment and for every reader.
+ *
+ * Does nothing if exits cannot be detected (in another pid or time namespace), or while another
+ * command holds the lock of @fs. @g must be open for writing.
  */
 int procs_fold(struct bpffs *fs, const struct group *g, struct err *err);
 
@@ -330,8 +343,8 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err);
 void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt);
 
 /*
- * The duration below which @permille of all calls in @bucket are: the middle of its bucket,
- * kept within [min, max]; at most 6.25 % off. There must be at least one call.
+ * Returns the duration that @permille of all calls in @bucket are below: the middle of its bucket,
+ * clamped to [min, max]; the error is at most 6.25 %. @bucket must contain at least one call.
  */
 uint64_t hist_percentile(
 	const uint64_t *bucket, unsigned int permille, uint64_t min_ns, uint64_t max_ns);
@@ -339,21 +352,25 @@ uint64_t hist_percentile(
 DEFINE_CLEANUP(stats, struct stats *, stats_free)
 #define _cleanup_stats_ __cleanup(cleanup_stats)
 
-/* --- what its programs take of the machine's time ------------------------------------------- */
+/* --- probe overhead -------------------------------------------------------------------------- */
 
 /*
- * Where a number comes from: the kernel's own accounting of the programs' run time, without
- * the traps (of intervals, while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else hits of
- * probes times what one costs on this machine, traps included (calibrate()), and by how much the
- * programs ran longer than then, as a sample of the hits has measured (bpf/run.bpf.h).
+ * The source of an overhead:
+ *
+ * - COST_ACCOUNTED: run time of the BPF programs as accounted by the kernel, without traps. Only
+ *   for intervals, while kernel.bpf_stats_enabled is 1, and with CAP_SYS_ADMIN.
+ * - COST_CALIBRATED: probe hits times the cost of a hit on this machine, traps included
+ *   (calibrate()). Adds the run time beyond that of the calibration, which the BPF programs
+ *   measure for a sample of hits (bpf/run.bpf.h).
  */
 enum cost_source { COST_UNKNOWN, COST_ACCOUNTED, COST_CALIBRATED };
 
 /*
- * What hits took, by each kind of probe: entries, ends with or without their call, and jumps
- * that were looked at. What only the entry of a call takes is that of a call whose end is not
- * looked for; a jump that does not leave takes as much as an emulated entry. Run times that the
- * programs have measured, longer or shorter than those of the calibration, are in it: keys, stacks,
+ * Returns the cost of hits by kind of probe: entries, returns with or without their call, and
+ * checked jumps. A call with only an entry hit costs as much as a call whose return is not traced.
+ * A jump inside the function costs as much as an emulated entry.
+ *
+ * Includes run times, measured by the BPF programs, that differ from the calibration: keys, stacks,
  * memory and streams.
  */
 uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
@@ -362,32 +379,35 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 struct cost_reading {
 	enum cost_source source;
 	uint64_t at_ns; /* CLOCK_MONOTONIC */
-	uint64_t ns;    /* taken since some moment in the past; an estimate: since the reset */
-	uint64_t elapsed_ns; /* since the reset; of an estimate only */
+	uint64_t ns;    /* since a fixed moment in the past; of an estimate since the reset */
+	uint64_t elapsed_ns; /* since the reset; only of an estimate */
 };
 
-/* What programs take, in ns of each second. */
+/* Probe overhead in ns per second. */
 struct cost {
 	enum cost_source source; /* COST_UNKNOWN: not known */
 	uint64_t ns_per_s;
 };
 
-/* Between two readings of intervals; not known if their sources differ, or a reset came between. */
+/*
+ * Returns the overhead between two COST_INTERVAL readings. It is not known if their sources differ
+ * or if the group was reset in between.
+ */
 struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after);
 
-/* The mean since the reset or the attach; an estimate only. */
+/* Returns the mean since the reset or the attach; only of an estimate. */
 struct cost cost_since_reset(const struct cost_reading *reading);
 
 /*
- * Reads what the BPF programs of @cnt groups have taken. The kernel accounts only while that is
- * switched on, so that its readings are for intervals: since the reset, there are estimates.
- * The reading of a group that is NULL, or that cannot be read, has no source.
+ * Reads the overhead of @cnt groups. The kernel's accounting is used only for intervals, because
+ * the kernel accounts only while the sysctl is on; since the reset, the overhead is an estimate.
+ * Readings of groups that are NULL or cannot be read have the source COST_UNKNOWN.
  */
 enum cost_span { COST_SINCE_RESET, COST_INTERVAL };
 void cost_read(struct group *const *groups, size_t cnt, enum cost_span span,
 	struct cost_reading *ret_readings);
 
-/* "kernel", "calibration" or NULL: the word of JSON documents. */
+/* Returns "kernel", "calibration" or NULL, as used in JSON documents. */
 const char *cost_source_name(enum cost_source source);
 
 #endif
