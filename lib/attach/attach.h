@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making a group real: programs loaded, links and maps pinned, all or nothing. */
+/* Attaches a group: loads its BPF programs and pins its links and maps, atomically. */
 #ifndef FUNCSNOOP_ATTACH_ATTACH_H
 #define FUNCSNOOP_ATTACH_ATTACH_H
 
@@ -30,7 +30,7 @@ struct budget {
 	uint64_t cost_ns;  /* of the kept functions, of a second of CPU time, by the trial */
 };
 
-#define BLOCKS_USUAL 262144 /* blocks of memory, where nothing else is asked for */
+#define BLOCKS_USUAL 262144 /* tracked allocations (default) */
 #define BLOCKS_MAX   16777216
 
 #define RATE_USUAL 99 /* of samples: no multiple of what is done at whole fractions of a second */
@@ -39,24 +39,24 @@ struct budget {
 struct attach_opts {
 	enum link_mode link;
 	bool processes;   /* statistics per process */
-	uint32_t sample;  /* time one call of so many; 0 and 1: all */
+	uint32_t sample;  /* time one call in N; 0 and 1: all */
 	struct filter filter; /* only these calls count */
-	const struct condition *condition; /* and of them those; NULL: all */
-	const struct keys *keys; /* by which calls are told apart; NULL: none */
-	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
+	const struct condition *condition; /* count only calls that also match this; NULL: all */
+	const struct keys *keys; /* keys to group calls by; NULL: none */
+	uint64_t for_ns; /* stop counting after this duration; 0: never */
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
-	uint32_t blocks;  /* of memory that are followed, at once; 0: none */
-	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
+	uint32_t blocks;  /* maximum number of tracked allocations; 0: none */
+	uint32_t stack_cnt; /* size of the stack table for grouping by stack; 0: no stacks */
 	uint32_t rate;      /* of samples, Hz; 0: as usual */
-	uint32_t stacks_of; /* of one call of so many; 0: of all */
+	uint32_t stacks_of; /* record the stack of one call in N; 0: of all */
 	const char *program; /* with .unborn: which they are to become, or NULL */
 	uint64_t definition; /* attach_definition() of it, kept for who asks again; or 0 */
-	bool split;       /* tell where times went: on the CPU, queued, blocked */
-	bool nesting;     /* follow which call was made in which */
+	bool split;       /* split times into on-CPU, runnable and blocked */
+	bool nesting;     /* track nested calls */
 	bool stacks_python; /* with frames of Python; those of threads always have them */
-	bool raw;         /* leave the probes' own time in what is measured */
-	bool replace;     /* take the place of a group of that name */
+	bool raw;         /* do not subtract the probe overhead */
+	bool replace;     /* replace a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */
 	bool unborn;      /* the processes of .filter are yet to become other programs */
 	bool kept;        /* it goes with this process: keeper_start() */
@@ -76,7 +76,7 @@ struct attach_opts {
 	void *tick_arg;
 };
 
-/* What was left out, and why the first was. */
+/* Number of skipped items, and the reason for the first one. */
 struct left_out {
 	size_t cnt;
 	char why[512];
@@ -89,7 +89,7 @@ struct attach_report {
 	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
 	struct left_out no_tables; /* files at which stacks will end */
 	size_t shared_cnt;  /* functions that another group probes at the same place */
-	char shared_group[GROUP_NAME_MAX + 1]; /* that which has most of them */
+	char shared_group[GROUP_NAME_MAX + 1]; /* the group that has most of them */
 };
 
 /*
@@ -135,8 +135,8 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 	struct attach_report *ret_report, struct err *err);
 
 /*
- * Attaches @draft without giving it a name, calls @measure with the folder of its pins, and
- * removes it again. What @measure returns is a negative errno or 0.
+ * Attaches @draft without a name, calls @measure with the directory of its pins, and removes it
+ * again. @measure returns 0 or a negative errno.
  */
 int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
@@ -206,10 +206,10 @@ void guard_tell(int fd, const char *name);
 bool guard_is_off(void);
 
 /*
- * Makes tables of the files that walks of @g's stacks have met without one: of processes that came
- * later, of libraries that were loaded later. With @everywhere they are looked for in all
- * processes, else in those that met them. Does nothing where @g is not open for writing, or
- * another command has the lock of @fs. -ENOMEM and what bpf(2) gives.
+ * Creates unwind tables for files that stack walks of @g have met without one, because the process
+ * or library was loaded after the attach. With @everywhere searches all processes for these files,
+ * otherwise those that met them. Does nothing if @g is not open for writing, or if another command
+ * holds the lock of @fs. Returns 0, -ENOMEM or an error of bpf(2).
  */
 struct group;
 _must_check_ int stacks_meet(
@@ -291,7 +291,7 @@ int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err);
 #define FEATURE_HINT_CNT 8
 #define FEATURE_UNKNOWN  INT64_MIN /* a number that can't be read; a limit that is none */
 
-/* What is looked at, in the order in which it is told. */
+/* The checks, in the order of the report. */
 enum feature {
 	FEATURE_KERNEL,
 	FEATURE_MACHINE,
@@ -315,13 +315,13 @@ enum feature {
 	FEATURE_CNT,
 };
 
-/* What is to be said of a fact, beside its key. */
+/* The members of a fact that are reported in addition to its key. */
 enum feature_form {
 	FEATURE_TEXT,   /* .text */
 	FEATURE_ANSWER, /* .answer */
 	FEATURE_NUMBER, /* .number */
 	FEATURE_TRIED,  /* .answer and .why */
-	FEATURE_FOLDER, /* the same, of the groups' folder */
+	FEATURE_FOLDER, /* the same, of the directory of the groups */
 	FEATURE_LINK,   /* the same, one of several */
 	FEATURE_CAP,    /* the same, and .required */
 };
@@ -343,7 +343,7 @@ struct feature_report {
 	struct feature_fact facts[FEATURE_CNT]; /* whose strings are static or below */
 	enum link_mode link;                    /* what attach uses; LINK_AUTO: none */
 	struct plan_rules rules;                /* what follows from the experiments */
-	char bpffs[4096];                       /* the folder of the groups */
+	char bpffs[4096];                       /* directory of the groups */
 	bool bpffs_mounted;
 	char hints[FEATURE_HINT_CNT][256]; /* what to do about what is missing */
 	size_t hint_cnt;
@@ -354,8 +354,8 @@ struct feature_report {
 };
 
 /*
- * Looks at everything. @bpffs as of bpffs_open(). What can't be found out is reported as
- * that, never an error; nothing is changed but the cache.
+ * Runs all checks. @bpffs as for bpffs_open(). A check that fails is reported as unknown and is
+ * not an error. Changes only the cache.
  */
 void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_report);
 
