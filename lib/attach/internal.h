@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of attaching and calibrating share; nobody else includes this. */
+/* Shared by the files of attach and calibrate; included only by them. */
 #ifndef FUNCSNOOP_ATTACH_INTERNAL_H
 #define FUNCSNOOP_ATTACH_INTERNAL_H
 
@@ -33,7 +33,7 @@ bool attach_links_by_pid(
 /* calibrate.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 
-/* stacks.c: a file that may lie on a stack. */
+/* stacks.c: a file that may be on a stack. */
 struct stack_file {
 	struct elf_file *elf;
 	struct elf_file *owned; /* the same, or NULL */
@@ -101,15 +101,15 @@ struct engine_spec {
 	bool split;    /* where its time went is kept of each call */
 	bool nesting;  /* which call was made in which is followed */
 	bool holds;    /* counted calls hold who makes them, and are not counted */
-	const struct keys *keys; /* NULL: calls are told apart by nothing */
-	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
+	const struct keys *keys; /* keys to group calls by; NULL: none */
+	uint32_t stack_cnt, stacks_of; /* size of the stack table; one call in N */
 	bool python; /* they have frames of Python */
 	uint32_t block_cnt; /* blocks of memory that are followed; 0: none are */
-	bool stack_holds; /* who meets a file without a table waits till it has one */
+	bool stack_holds; /* a thread that meets a file without an unwind table waits for the table */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
-	bool asked;              /* some call hands out a kernel's handle */
+	bool asked;              /* some call returns the handle of a kernel */
 	bool has_more; /* arguments on the stack or text are kept */
 	bool judged;     /* some function may fail */
 	bool zero_frees; /* some function has fsn_conf.zero */
@@ -221,7 +221,7 @@ struct engine {
 	bool sleeps; /* where calls sleep is seen at each switch */
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
-	bool no_cfi;    /* the verifier refuses to make rows of files without a table */
+	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;
 	size_t link_cnt;
@@ -267,7 +267,7 @@ int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err);
  */
 int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
 
-/* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
+/* Pins in directory @dir_fd where the probes go: breaks_write(). Before the first link. */
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
 
@@ -292,7 +292,7 @@ struct description {
 	struct fsn_conf *confs;
 	struct fsn_cond *conds;
 	struct fsn_rule *rules;  /* NULL: no memory is followed */
-	struct fsn_keyed *keyed; /* NULL: calls are told apart by nothing */
+	struct fsn_keyed *keyed; /* NULL: no keys */
 	struct fsn_said *said;
 	struct fsn_lib *libs;
 	struct type_records types;
@@ -320,7 +320,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, enum link_mode mode, struct description *ret_desc, struct err *err);
 void description_done(struct description *d);
 
-/* Writes it, and @meta with what it adds, into the engine's maps. */
+/* Writes @d into the maps of the engine, and @meta with the additions of @d. */
 int description_write(const struct description *d, const struct draft *draft,
 	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta, struct err *err);
 

@@ -42,7 +42,7 @@ struct compare_finding {
 struct comparison {
 	struct compare_finding *findings; /* by group, function, key; then by node */
 	size_t cnt;
-	size_t windows; /* that all nodes have, at most 2; with fewer nobody is behind */
+	size_t windows; /* common to all nodes, at most 2; with fewer no node is behind */
 	char **keys;
 	size_t key_cnt;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of reading, and resetting, share. */
+/* Shared by the readers of statistics and by the reset. */
 #ifndef FUNCSNOOP_STATS_INTERNAL_H
 #define FUNCSNOOP_STATS_INTERNAL_H
 
@@ -8,14 +8,14 @@
 #include "group/records.h"
 #include "stats/stats.h"
 
-/* What of the maps counts: since which baseline, and of which epochs. */
+/* The part of the maps to read: since which baseline, and of which epochs. */
 struct stats_view {
 	struct fsn_ctl ctl;
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
-	bool paths;           /* who called whom is wanted, */
-	bool lines;           /* and lines of callers, */
-	bool idle;            /* and so are rows of keys without a call since */
-	uint64_t older_ns;    /* blocks of memory of that age only */
+	bool paths;           /* read call paths */
+	bool lines;           /* read source lines of callers */
+	bool idle;            /* include rows of keys without a call since the reset */
+	uint64_t older_ns;    /* only allocations of at least this age */
 };
 
 static inline bool view_has(const struct stats_view *v, uint32_t epoch)
@@ -81,7 +81,7 @@ void stats_add_unplaced(
 /* Fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
 
-/* Where calls slept; nothing for who may not know. */
+/* Reads where calls blocked; nothing if the reader has no permission. */
 void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
@@ -134,7 +134,7 @@ struct stats_row rows_since(
 
 /* --- callers.c: where calls were made ---------------------------------------------------------- */
 
-/* What is known of processes and files while one reading lasts. */
+/* Cache of processes and files, for one reading. */
 struct callers;
 struct callers *callers_new(void);
 void callers_free(struct callers *c);
@@ -150,7 +150,7 @@ struct code_known {
 /* A place of code. */
 struct code_at {
 	struct code_known *known; /* NULL: nothing is, and .addr says nothing */
-	const char *file;         /* without its folder */
+	const char *file;         /* without its directory */
 	uint64_t offset, addr;    /* in the file, and as its symbols have it */
 };
 
