@@ -105,7 +105,7 @@ struct engine_spec {
 	uint32_t stack_cnt, stacks_of; /* size of the stack table; one call in N */
 	bool python; /* they have frames of Python */
 	uint32_t block_cnt; /* blocks of memory that are followed; 0: none are */
-	bool stack_holds; /* a thread that meets a file without an unwind table waits for the table */
+	bool stack_holds; /* a thread that meets a file without an unwind table waits for it */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
