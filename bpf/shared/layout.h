@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs in the kernel and the command share: the layout of every pinned map.
- * A change here that an older command would misread raises FSN_LAYOUT.
+ * The layout of every pinned map, shared by the BPF programs and the commands. Raise FSN_LAYOUT for
+ * a change that an older command would misread.
  */
 #ifndef FUNCSNOOP_SHARED_LAYOUT_H
 #define FUNCSNOOP_SHARED_LAYOUT_H
@@ -15,27 +15,27 @@
 /* --- counters ------------------------------------------------------------------------------ */
 
 /*
- * Counters of one function on one shard of the CPUs; they only grow. Index: shard *
- * fn_cnt + function. In .n the calls stand behind their ends, so that a reader who copies
- * upwards never sees more ends than calls, and in one cache line with them.
+ * Counters of one function on one shard of the CPUs; they only grow. Index: shard * fn_cnt +
+ * function. In .n, calls come after returns: a reader that copies upwards never sees more returns
+ * than calls. Both are in one cache line.
  */
 struct fsn_stat {
 	struct fsn_counts n;
-	/* what follows is in one cache line */
+	/* the members below share one cache line */
 	/*
-	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
-	 * minimum its complement), raised by an atomic maximum. 0: none yet.
+	 * By epoch parity: the epoch (16 bits) above nanoseconds (48 bits), raised by an atomic
+	 * maximum. The minimum stores the complement of the nanoseconds. 0: no value yet.
 	 */
 	unsigned long long max[2] __attribute__((aligned(64)));
 	unsigned long long min[2];
 	/*
-	 * The same, over a count: failed calls whose codes found no room, where programs do so
-	 * (FSN_OPT_UNPLACED).
+	 * The same for a count: failed calls dropped because the table of codes was full. Written
+	 * only if FSN_OPT_UNPLACED is set.
 	 */
 	unsigned long long unplaced[2];
-	/* Where programs keep to a bound on overhead (fsn_conf.shed_ns): */
-	unsigned int looked; /* when its cost was last looked at, CLOCK_MONOTONIC / 1,024 */
-	unsigned int one_of; /* N to follow one of N calls; 0: all */
+	/* Used if the BPF programs limit the overhead (fsn_conf.shed_ns): */
+	unsigned int looked; /* last check of the cost, CLOCK_MONOTONIC / 1,024 */
+	unsigned int one_of; /* N: track one of N calls; 0: all */
 	unsigned int last_row; /* 1 + the row of keys of the last call; 0: none yet */
 	unsigned int pad;
 } __attribute__((aligned(64)));
@@ -49,49 +49,55 @@ struct fsn_hist {
 	unsigned long long bucket[FSN_HIST_CNT];
 };
 
-/* What a function's statistics were at the last reset, over all shards. */
+/* Statistics of a function at the last reset, summed over all shards. */
 struct fsn_base {
 	struct fsn_counts n;
-	unsigned long long carried; /* calls in flight at that moment */
+	unsigned long long carried; /* calls in flight at the reset */
 };
 
 /* --- per function, written by the command --------------------------------------------------- */
 
 #define FSN_STR_STACK  128
-#define FSN_STR_KERNEL 64 /* with 1 + register: its text is in the kernel's memory */
-#define FSN_GO_REG     16 /* with 1 + number: one of the registers in which Go passes arguments */
+#define FSN_STR_KERNEL 64 /* plus 1 + register: the text is in kernel memory */
+#define FSN_GO_REG     16 /* plus 1 + number: an argument register of Go */
 #define FSN_ZEROS      2
 #define FSN_NO_SLOW   (~0ULL)
 
 struct fsn_conf {
 	unsigned long long
-		slow_ns;         /* at or over this a call is slow; FSN_NO_SLOW: never */
+		slow_ns;         /* a call of at least this long is slow; FSN_NO_SLOW: never */
 	unsigned char judge;     /* enum fsn_judge */
 	unsigned char width;     /* bits of the result; the rest is undefined */
-	unsigned char ok_cnt;    /* codes that are no error */
-	unsigned char streams;   /* mask of the streams that want its calls */
-	unsigned char stack_cnt; /* argument words on the stack that are kept */
-	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
+	unsigned char ok_cnt;    /* number of codes that are not errors */
+	unsigned char streams;   /* mask of the streams that receive its calls */
+	unsigned char stack_cnt; /* stack argument words that are saved */
+	/* Arguments whose text is saved: 1 + register, FSN_STR_STACK + word; 0: none. */
 	unsigned char str[FSN_STRINGS];
 	unsigned char regs;       /* enum fsn_regs */
-	/* Sizes, as of .str: if one is 0, the function frees and returns NULL without an error. */
+	/*
+	 * Sizes, encoded like .str: if one is 0, the function frees and returns NULL without an
+	 * error.
+	 */
 	unsigned char zero[FSN_ZEROS], zero_width[FSN_ZEROS]; /* bits */
-	unsigned int overhead_ns; /* of each measured time what is the probes' own */
+	unsigned int overhead_ns; /* probe overhead inside each measured time */
 	unsigned int noise_ns;    /* shorter times are within the error of the correction */
-	unsigned int rest_ns;     /* what they take besides, of a call that returns */
-	unsigned int left_ns;     /* what they take of one that leaves by a jump */
-	unsigned int entry_ns;    /* what the probe of the entry takes alone */
-	unsigned int end_ns;      /* one of an end without its call */
-	unsigned int passed_ns;   /* one of a jump that does not leave */
-	unsigned int sample;      /* one call of so many is followed; 0: all */
-	unsigned int shed_ns;     /* a call's cost by which the programs limit it; 0: they don't */
+	unsigned int rest_ns;     /* overhead outside the measured time, of a call that returns */
+	unsigned int left_ns;     /* overhead of a call that leaves through a tail call */
+	unsigned int entry_ns;    /* overhead of the entry probe alone */
+	unsigned int end_ns;      /* overhead of an unmatched return */
+	unsigned int passed_ns;   /* overhead of a jump that stays in the function */
+	unsigned int sample;      /* N: track one of N calls; 0: all */
+	/* cost per call that the BPF programs use to limit overhead; 0: no limit */
+	unsigned int shed_ns;
 	long long ok[FSN_OK_CODES];
 };
 
 /*
- * Of an indirect jump: where its function's code lies, relative to it: [lo, hi). Of one through a
- * word that the dynamic linker fills: where that is, what address it has if the jump is followed,
- * both relative to the jump, and what its cookie has from FSN_COOKIE_WAIT_SHIFT on then.
+ * An indirect jump: the ranges [lo, hi) of its function's code, relative to the jump.
+ *
+ * A jump through a word filled by the dynamic linker: .word is the location of that word and
+ * .target the address it holds if the jump is tracked, both relative to the jump. .to is the part
+ * of the cookie from FSN_COOKIE_WAIT_SHIFT for that case.
  */
 struct fsn_jump {
 	union {
@@ -109,7 +115,7 @@ struct fsn_jump {
 #define FSN_COND_TERMS 4
 #define FSN_COND_TEXT  32 /* with a zero byte */
 
-/* What the value may be, compared with that of the term. */
+/* Accepted results of comparing the value with that of the term. */
 #define FSN_BELOW 1U
 #define FSN_EQUAL 2U
 #define FSN_ABOVE 4U
@@ -118,31 +124,31 @@ struct fsn_term {
 	unsigned char how;       /* mask of the above */
 	unsigned char where;     /* 1 + register, FSN_STR_STACK + word, as in fsn_conf.str */
 	unsigned char width;     /* bits of the argument; 0: it points to text */
-	unsigned char is_signed; /* and value[0] is */
+	unsigned char is_signed; /* as is value[0] */
 	unsigned int pad;
 	unsigned long long value[FSN_COND_TEXT / 8]; /* a number, or text up to zero bytes */
 };
 
 /*
- * Which calls of a function count. Two for each, those of the second half behind all of the
- * first: one is written while the other is looked at, and ctl.on says which.
+ * Condition on the calls of a function. Each function has two: the second half of the array follows
+ * the first. A command writes one half while the BPF programs read the other; ctl.on selects it.
  */
 struct fsn_cond {
 	unsigned int term_cnt;
-	unsigned int never; /* it has not all of the arguments: none of its calls counts */
+	unsigned int never; /* some argument is missing: none of its calls counts */
 	struct fsn_term term[FSN_COND_TERMS];
 };
 
 /* --- processes ----------------------------------------------------------------------------- */
 
 /*
- * Statistics of one function in one process on one shard of the CPUs. Key: function + 1
- * (20 bits), process (22), shard (4), epoch (16), and a bit while it is being written.
+ * Statistics of one function in one process on one shard of the CPUs. Key: function + 1 (20 bits),
+ * process (22), shard (4), epoch (16), and a bit while it is being written.
  *
- * Behind the records stand two rows for each function, which only commands touch: what
- * processes together had that have ended, and whose records were given up. By ctl.fold's
- * last bit one row counts, and the records that are marked with that bit don't any more:
- * they are in it (lib/stats/detail.c). A row has no process, and the epoch of the baseline.
+ * After the records come two rows per function that only commands access: sums of exited processes
+ * whose records were evicted. The last bit of ctl.fold selects the row that counts. Records marked
+ * with that bit no longer count, because the row includes them (lib/stats/detail.c). A row has no
+ * process, and the epoch of the baseline.
  */
 #define FSN_PROC_TGID_SHIFT  20
 #define FSN_PROC_SHARD_SHIFT 42
@@ -159,73 +165,75 @@ struct fsn_proc {
 	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
 	struct fsn_proc_counts n;
 	char comm[FSN_COMM_LEN];
-	unsigned long long cgroup; /* of version 2, at its first call */
+	unsigned long long cgroup; /* cgroup v2, at the first call of the process */
 };
 
 /* --- keys ----------------------------------------------------------------------------------- */
 
-/* Where a part of a key, or what is summed, comes from. */
+/* Source of one part of a key, or of a sum. */
 struct fsn_part {
 	unsigned char what;      /* enum fsn_by */
 	unsigned char where;     /* as in struct fsn_term */
 	unsigned char width;     /* bits of a number */
 	unsigned char is_signed;
-	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
+	unsigned int arg; /* 1 + its number among the function's arguments; 0: not an argument */
 	/*
-	 * From where it points to: FSN_BY_COMMUNICATOR: its hash; FSN_BY_MEMBER: that;
-	 * FSN_BY_PRODUCT: 1: the factors, 0: they are arguments.
+	 * Offset from the pointer. FSN_BY_COMMUNICATOR: of its hash; FSN_BY_MEMBER: of the member;
+	 * FSN_BY_PRODUCT: 1 if the factors are there, 0 if they are arguments.
 	 */
 	unsigned int at;
 	/*
-	 * FSN_BY_BYTES: as .where, the argument by which .sizes go; FSN_BY_MEMBER: 1: an address;
-	 * FSN_BY_PRODUCT: two places, 16 bits each, 1 + where words are that must be 0, or 0.
+	 * FSN_BY_BYTES: the argument that selects from .sizes, encoded like .where; FSN_BY_MEMBER:
+	 * 1: an address; FSN_BY_PRODUCT: two places of 16 bits: 1 + where words are that must be 0,
+	 * or 0.
 	 */
 	unsigned int type;
 	/*
-	 * FSN_BY_BYTES: by value: 4 bits, 1 + the power of two; FSN_BY_PRODUCT: up to four factors,
-	 * 16 bits each: as .where, or 1 + how far behind .where's address one lies; or 0.
+	 * FSN_BY_BYTES: 4 bits per value: 1 + the power of two. FSN_BY_PRODUCT: up to four factors
+	 * of 16 bits: encoded like .where, or 1 + the distance after .where's address; 0: none.
 	 */
 	unsigned long long sizes;
 };
 #define FSN_FACTORS 4
 #define FSN_ABSENTS 2
 
-/* How a function that stores a kernel's handle says which one that is. */
+/* How a function that stores a kernel's handle identifies the kernel. */
 enum fsn_named {
-	FSN_NAMED_NOT,  /* it stores none */
-	FSN_NAMED_TEXT, /* by its name, */
-	FSN_NAMED_WORD, /* another handle, or the host's function */
+	FSN_NAMED_NOT,  /* it stores no handle */
+	FSN_NAMED_TEXT, /* by name */
+	FSN_NAMED_WORD, /* by another handle, or by the host function */
 };
 
-/* By what the calls of a function are told apart. */
+/* How the calls of a function are grouped. */
 struct fsn_keyed {
-	unsigned int on; /* 0: by nothing, as it has none of the arguments */
-	unsigned int late; /* a part is its result */
-	unsigned char launches; /* a part is FSN_BY_KERNEL */
-	unsigned char named;    /* enum fsn_named, by the argument at */
-	unsigned char name_at, handle_at; /* as in struct fsn_term; and where the handle goes */
+	unsigned int on; /* 0: not grouped, because it has none of the arguments */
+	unsigned int late; /* one part is the result */
+	unsigned char launches; /* one part is FSN_BY_KERNEL */
+	unsigned char named;    /* enum fsn_named, by the argument at .name_at */
+	/* as in struct fsn_term; .handle_at is where the handle is stored */
+	unsigned char name_at, handle_at;
 	unsigned int pad;
-	/* In fsn_names those that values of a part have. */
+	/* Names of the values of each part: first index in fsn_names, and count. */
 	unsigned int names[FSN_KEYS], name_cnt[FSN_KEYS];
 	struct fsn_part key[FSN_KEYS];
 	struct fsn_part sum[FSN_SUMS];
 };
 
 /*
- * Statistics of one function in one process by one key; what that is stands in fsn_keys, at
- * the same place, for the owner only. Tag: function + 1 (20 bits), process (22), and bits
- * while it is being written or given up: those of a process's record. Figures only grow, and
- * each reset remembers what they were.
+ * Statistics of one function in one process for one key. The key is in fsn_keys at the same index,
+ * readable only by the owner. Tag: function + 1 (20 bits), process (22), and the bits of a
+ * process's record for rows that are being written or evicted. The counters only grow; each reset
+ * saves their values.
  *
- * Behind the rows stands one for each function: of calls that found no room. Behind those,
- * two for each that only commands touch: of processes that have ended, since the baseline, as
- * fsn_procs has them; their tag is a process's key.
+ * After the rows comes one row per function for calls dropped because the table was full. Then come
+ * two rows per function that only commands access: processes that exited since the baseline, as in
+ * fsn_procs. Their tag is the key of a process.
  */
 #define FSN_ROW_PROBES 32
-#define FSN_ROWS       16384   /* where nothing else is asked for */
+#define FSN_ROWS       16384   /* default */
 #define FSN_ROWS_MAX   (1U << 20)
 #define FSN_NO_ROW     (~0U)
-#define FSN_ROW_LATE   (~0U - 1) /* it is found when the call ends */
+#define FSN_ROW_LATE   (~0U - 1) /* the row is found when the call returns */
 
 struct fsn_row {
 	unsigned long long tag;
@@ -240,40 +248,41 @@ struct fsn_row {
 	unsigned long long calls;  /* read last */
 	unsigned long long sum[FSN_SUMS];
 	char comm[FSN_COMM_LEN];
-	/* Of its key what everybody may know: 1 + a name in fsn_names, or 0. */
+	/* The public part of the key: 1 + a name in fsn_names, or 0. */
 	unsigned int named[FSN_KEYS];
-	unsigned int nth; /* it was the so many-th to be claimed */
+	unsigned int nth; /* rank among all claimed rows */
 };
 
-/* Of the row at the same place where its calls were made, once a command has seen that. */
+/* Call site of the row at the same index, once a command has resolved it. */
 #define FSN_CALLER_LEN 112
 struct fsn_caller {
-	unsigned long long addr;  /* as in the key; 0: it is not known */
+	unsigned long long addr;  /* as in the key; 0: not known */
 	unsigned long long start; /* of the process */
 	char text[FSN_CALLER_LEN];
 };
 
 /*
- * A file as the kernel knows it, which is not always what stat(2) says. .version tells it from who
- * had its number before, and from what was in it before: only programs make it. The vdso, which is no
- * file, has all of it 0.
+ * A file as identified by the kernel; stat(2) can differ. .version distinguishes it from earlier
+ * files with the same inode number and from its own earlier contents. Only the BPF programs create
+ * it. All members are 0 for the vdso, which has no file.
  */
 struct fsn_file_id {
 	unsigned int dev, version;
 	unsigned long long ino;
 };
 
-/* And in which file their code lies, at .offset: what programs find when the row is claimed. */
+/* File and .offset of the calling code, recorded when the row is claimed. */
 struct fsn_called {
 	struct fsn_file_id id;
 	unsigned long long offset;
 	unsigned long long start;
-	unsigned long long addr; /* as in the key; 0: it is not known */
+	unsigned long long addr; /* as in the key; 0: not known */
 };
 
 /*
- * The last frame of a walk that met a file without a table: in the place of the file's number this,
- * then a hash of what the kernel knows it by, and where in it. It has one once a command makes it.
+ * The last frame of a walk that stopped at a file without an unwind table. This value replaces the
+ * file's number; a hash of the kernel's identification and the offset in the file follow. The file
+ * gets an unwind table once a command builds one.
  */
 #define FSN_FRAME_MET       0xfffdULL
 #define FSN_MET_SHIFT       32
@@ -288,30 +297,33 @@ static inline __attribute__((always_inline)) unsigned long long met_frame(
 		hash * 0x9e3779b97f4a7c15ULL >> 48 << FSN_MET_SHIFT | offset;
 }
 
-/* How a file is called: its name, that of its directory, and on up to its file system's root. */
+/* Path of a file: its name, the name of its directory, and so on to the root of its file system. */
 #define FSN_NAME_PARTS 16
 #define FSN_NAME_PART  64
 #define FSN_NAMED_FILES 1024
 struct fsn_file_name {
-	unsigned long long cnt; /* 0: not all are known */
+	unsigned long long cnt; /* 0: incomplete */
 	char part[FSN_NAME_PARTS][FSN_NAME_PART];
 };
 
-/* Of the row at the same place who has launched: who has called it, and who that, or 0. */
+/* Launching function of the row at the same index, its caller, and the caller's caller; or 0. */
 struct fsn_launch {
 	unsigned long long word; /* as in the key */
 	unsigned long long from[2];
 };
 
-/* And how its kernel is called, once a command has seen that. */
+/* Name of its kernel, once a command has resolved it. */
 #define FSN_KERNEL_LEN 240
 struct fsn_kernel {
-	unsigned long long word;  /* as in the key; 0: it is not known */
+	unsigned long long word;  /* as in the key; 0: not known */
 	unsigned long long start; /* of the process */
 	char text[FSN_KERNEL_LEN];
 };
 
-/* A kernel's handle in a process, and what it was asked for by: a name, or 0 and another word. */
+/*
+ * A kernel's handle in a process and how it was requested: by name, or by another word (name
+ * empty).
+ */
 #define FSN_HANDLES  4096
 #define FSN_HANDLE_NAME 488
 struct fsn_handle {
@@ -319,9 +331,9 @@ struct fsn_handle {
 	unsigned long long tgid;
 };
 struct fsn_handle_of {
-	unsigned long long start; /* of the process; 0: it is being written */
+	unsigned long long start; /* of the process; 0: being written */
 	unsigned long long word;
-	unsigned long long cut; /* the name is longer */
+	unsigned long long cut; /* 1: the name is truncated */
 	char name[FSN_HANDLE_NAME];
 };
 
@@ -344,11 +356,11 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 #define FSN_CFI_ROWS     65536 /* rows made of files without an unwind table; a power of two, */
 #define FSN_CFI_FILES    1024  /* and what is known of those files */
 
-/* One that was seen: it is claimed by its hash, and is never given back. */
+/* A recorded stack; claimed by its hash, never freed. */
 struct fsn_stack {
 	unsigned long long hash;
 	unsigned int first; /* its first piece in fsn_frames */
-	unsigned int cnt;   /* of frames; 0 while it is written, and where there was no room */
+	unsigned int cnt;   /* number of frames; 0 while being written, or if fsn_frames is full */
 	unsigned int end;   /* enum fsn_walk_end */
 	unsigned int pad;
 };
@@ -380,7 +392,7 @@ struct fsn_thread {
 	unsigned long long place[FSN_RETURNS_MAX], to[FSN_RETURNS_MAX]; /* innermost first; 0: no more */
 };
 
-/* What is known of a file that has a table, for people: as stat(2) has it. */
+/* A file that has an unwind table, as stat(2) reports it; for display. */
 struct fsn_stack_file {
 	unsigned long long dev, ino, size, mtime_ns;
 	unsigned int rows, pad;
@@ -436,10 +448,10 @@ struct fsn_spread_at {
 struct fsn_stream {
 	unsigned long long lease_ns; /* CLOCK_MONOTONIC; 0: the place is free */
 	unsigned long long min_ns;   /* only calls at least as long */
-	unsigned long long lost;     /* records for which there was no room */
+	unsigned long long lost;     /* records dropped because the buffer was full */
 	unsigned long long passed;   /* records that passed the filters above .sample */
 	unsigned int flags;
-	unsigned int sample; /* one record of so many; 0: all */
+	unsigned int sample; /* N: one of N records; 0: all */
 	unsigned int tag;    /* goes into each record */
 	unsigned int pid_cnt;
 	unsigned int pid[FSN_STREAM_PIDS]; /* only these processes, if there are any */
@@ -500,7 +512,7 @@ struct fsn_ctl {
 	unsigned int held; /* process that waits in a system call to be run, until that is over */
 	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned int rows;   /* of keys, that were ever claimed */
-	unsigned int met;    /* files that walks have met without a table */
+	unsigned int met;    /* files without an unwind table that walks have met */
 	unsigned int pausing;  /* threads that are stopped by a hold */
 	unsigned int cpus_off; /* how often a CPU that is sampled was switched off */
 	unsigned int cpu_going; /* 1 + the one that goes: it has many steps, and goes alone */
@@ -520,7 +532,8 @@ struct fsn_ctl {
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	/* Calls that do not count because the text of a condition could not be read. */
 	unsigned long long lost_conditions, lost_conditions_base[2];
-	unsigned long long lost_stacks, lost_stacks_base[2]; /* for which there was no room */
+	/* dropped because the table was full */
+	unsigned long long lost_stacks, lost_stacks_base[2];
 	unsigned long long lost_python, lost_python_base[2]; /* frames that stay an interpreter's */
 	unsigned int python_pieces; /* of fsn_python_lines that are used */
 	unsigned int gpu_calls; /* calls that launch kernels, ever: the place for one more */
