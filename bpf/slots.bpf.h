@@ -75,7 +75,7 @@ static __noinline int count_revived(__u64 key)
 	return 0;
 }
 
-/* Whether the slot whose key is @seen is of this process, and there. */
+/* True if the slot with key @seen belongs to this process and place. */
 static __always_inline bool is_here(
 	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 where)
 {
@@ -86,8 +86,8 @@ static __always_inline bool is_here(
 /* --- who has how many ----------------------------------------------------------------------- */
 
 /*
- * One process must not take all places. What is counted are those beyond the first of a set:
- * the usual call has a first one, and costs nothing here.
+ * Limits the slots of one process. Only slots after the first of a set are counted: the usual call
+ * gets a first one, and costs nothing here.
  */
 static __always_inline __u32 *held_by(__u64 key)
 {
@@ -123,7 +123,7 @@ static __always_inline int ways_for(__u64 key)
 	return ways;
 }
 
-/* --- calls that have left by a jump ----------------------------------------------------------- */
+/* --- calls that left through a tail call ------------------------------------------------------ */
 
 /* The return address of the call whose stack pointer is @where, or 0. */
 static __always_inline __u64 return_address(__u64 where, __u64 link)
@@ -142,7 +142,10 @@ static __always_inline struct fsn_mark *mark_of(__u32 set_no, int way)
 	return bpf_map_lookup_elem(&fsn_marks, &i);
 }
 
-/* It has left by a jump, and did not come where that leads: another file's function did. */
+/*
+ * True if the call left through a tail call and did not reach its target: another file's function
+ * did.
+ */
 static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
 {
 	__u64 where = READ(set->call[AFTER(seen, way)].where);
@@ -152,7 +155,7 @@ static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
 	return mark && mark->waits;
 }
 
-/* Gives up a call. One that has left by a jump leaves no ghost. */
+/* Abandons a call. A call that left through a tail call leaves no ghost. */
 __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 {
 	__u64 next = next_gen(seen);
@@ -246,9 +249,9 @@ static __always_inline __u64 first_stack(const struct task_struct *task)
 }
 
 /*
- * Whether a call, below the stack pointer @where of one that begins, was left: both on the
- * stack of the process's first thread, from @top on, which that thread runs on. Where another
- * thread's stack ends, and a fiber's begins, can't be told.
+ * True if the call was left: it is below @where, the stack pointer of a new call, and both are on
+ * the stack of the process's first thread, which starts at @top and is current. Boundaries between
+ * stacks of other threads and fibers are not known.
  */
 static __always_inline bool is_left(
 	struct task_struct *task, const struct fsn_call *call, __u64 where, __u64 top)
@@ -312,14 +315,14 @@ __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 
 #define SLOT_CROWD (-2)
 #define SLOT_INNER (-3)
-#define SLOT_OTHER_STACK (-4) /* not from here: its end must not be looked for */
+#define SLOT_OTHER_STACK (-4) /* not from here: its return must not be traced */
 #define SLOT_PAUSED (-5)      /* nor this: its process is about to be stopped by a hold */
 #define SLOT_TOO_DEEP (-6)    /* the kernel tracks no more return addresses of the thread */
 
 /*
- * Takes a place in the set for a call and leaves it locked. Older calls at the same stack
- * pointer that can't be live any more are given up on the way. Returns the way, -1, SLOT_CROWD
- * or, where it is part of one, SLOT_INNER. Not static, so that it is verified once, on its own.
+ * Claims a slot of the set for a call and leaves it locked. Abandons older calls at the same stack
+ * pointer that cannot be live any more. Returns the way, -1, SLOT_CROWD, or SLOT_INNER if the call
+ * is part of another one. Global, so that the verifier checks it once.
  */
 __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
@@ -380,9 +383,8 @@ __noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 where)
 }
 
 /*
- * Takes the slot of a call at this place away, or of one that was given up, and leaves it
- * locked, so that its contents stay until it is given back with slot_publish(). Returns the
- * way, or -1: there is none.
+ * Takes the slot of a call at this place, or of an abandoned one, and leaves it locked. Its
+ * contents stay until slot_publish(). Returns the way, or -1 if there is none.
  */
 __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 {
@@ -415,7 +417,7 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 	return way;
 }
 
-/* Whether somebody is in the set, or a ghost: most ends of calls that are not counted find none. */
+/* True if the set has a call or a ghost. For most returns of uncounted calls it has neither. */
 static __always_inline bool set_is_used(const struct fsn_set *set)
 {
 	__u64 used = 0;
@@ -426,10 +428,7 @@ static __always_inline bool set_is_used(const struct fsn_set *set)
 	return used & FSN_KEY_USED_MASK;
 }
 
-/*
- * The usual case, without a call: nobody is in the set, so that nothing can be given up in
- * it either, and the first way is free.
- */
+/* Fast path: the set is empty, so there is no call to abandon and the first way is free. */
 static __always_inline int slot_claim_first(
 	struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
@@ -444,7 +443,7 @@ static __always_inline int slot_claim_first(
 	return slot_claim(set, key, where, link);
 }
 
-/* The same for the end of a call. */
+/* Fast path of slot_take(): the call is in the first way. */
 static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen = READ(set->key[0]);
@@ -475,9 +474,9 @@ __noinline int slot_find(struct fsn_set *set, __u64 key, __u64 where)
 }
 
 /*
- * Gives up what stands under the key of a call that is not followed: its end may be seen all
- * the same, and would be taken for that of the older one, also if that is a ghost. A second
- * try is for what a sweep has changed in between.
+ * Abandons the call or ghost under the key of an untracked call. The return of the untracked call
+ * may still be traced, and would be matched with the older call. The second pass covers slots that
+ * a sweep has changed meanwhile.
  */
 __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 where)
 {
@@ -518,7 +517,7 @@ static __always_inline bool slot_of_zero(__u32 slot)
 	return set && set->call[slot % FSN_WAYS].proc & FSN_OF_ZERO;
 }
 
-/* What is known of a call whose slot is locked: FSN_CALL_NO_ARGS or 0. */
+/* Returns FSN_CALL_... flags of a call whose slot is locked. */
 static __noinline __u32 slot_flags(__u32 slot)
 {
 	__u32 index = slot / FSN_WAYS;
