@@ -36,7 +36,7 @@ struct fault {
 	__u64 sample_period, addr;
 };
 
-/* The record of process @pid, which is made if there is none; NULL: there is no room. */
+/* Returns the record of process @pid, created if necessary; NULL if the table is full. */
 static __always_inline struct fsn_hold *hold_of(__u32 pid)
 {
 	struct fsn_hold none = {}, *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
@@ -93,7 +93,10 @@ int fsn_fault(struct fault *ctx)
 
 const volatile struct fsn_stop fsn_no_stop = {}; /* stacks have little room */
 
-/* That of @id, a thread or a process, which is made if it is not there; NULL: there is no room. */
+/*
+ * Returns the record of @id, a thread or a process, created if necessary; NULL if the table is
+ * full.
+ */
 static __always_inline struct fsn_stop *stop_make(__u32 id)
 {
 	if (!bpf_map_lookup_elem(&fsn_stops, &id))

@@ -49,7 +49,7 @@ int fsn_fentry(__u64 *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	unsigned long room[KFUNC_ROOM] = {};
 
-	/* The frame is one that the entry and the end of a call see. */
+	/* The entry and the return of a call have the same frame. */
 	kfunc_begins(kfunc_args(ctx, room), cookie, as_number(ctx));
 	return 0;
 }
@@ -109,7 +109,7 @@ struct {
 	__type(value, __u32);
 } fsn_syscalls SEC(".maps");
 
-/* What the table has of call @nr, or 0. */
+/* The table's entry for call @nr, or 0. */
 static __always_inline __u32 syscall_target(const struct task_struct *task, __u64 nr)
 {
 	__u32 i = nr, *target;
@@ -123,8 +123,8 @@ static __always_inline __u32 syscall_target(const struct task_struct *task, __u6
 }
 
 /*
- * Whether no call of the thread's process can ever have been followed, which takes no look-up to
- * tell: most that is paid for a group is paid by those whom it does not follow.
+ * True if no call of the thread's process can ever be tracked. This needs no lookup, because
+ * untracked processes pay most of the cost of a group.
  */
 static __always_inline bool is_bystander(const struct task_struct *task)
 {
@@ -134,8 +134,8 @@ static __always_inline bool is_bystander(const struct task_struct *task)
 }
 
 /*
- * Whether calls of the thread's process are followed, as far as --pid says: asked first, for who
- * is left out pays for what comes before.
+ * True if --pid excludes the thread's process. Checked first, because excluded processes pay for
+ * everything before this check.
  */
 static __always_inline bool is_of_others(const struct task_struct *task)
 {
@@ -144,7 +144,7 @@ static __always_inline bool is_of_others(const struct task_struct *task)
 	return READ(ctl.on) & FSN_FILTER_PID && !bpf_map_lookup_elem(&fsn_pids, &pid);
 }
 
-/* The run time of entries is not measured: their stack has no room for that. */
+/* The run time of entries is not measured, because the stack of these BPF programs is full. */
 static __always_inline int target_begins(struct task_struct *task, __u32 fn)
 {
 	/* Not what the tracepoint hands on: kept until here, it would take room on the stack. */
@@ -173,7 +173,7 @@ static __always_inline int syscall_begins(struct task_struct *task, __u64 nr)
 	return is_of_others(task) ? count_aside(fn) : target_begins(task, fn);
 }
 
-/* Takes the slot of whatever call the thread is in. Returns the way or -1. */
+/* Takes the slot of any call that the thread is in. Returns the way or -1. */
 __noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;

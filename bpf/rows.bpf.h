@@ -31,7 +31,7 @@
  */
 
 const volatile bool fsn_launched = false; /* some key is the kernel that is launched, */
-const volatile bool fsn_asked = false;    /* and some function hands out handles */
+const volatile bool fsn_asked = false;    /* and some function returns handles */
 
 /* Calls that ask for a handle, by slot. */
 struct asked {
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct asked);
 } fsn_slot_asked SEC(".maps");
 
-/* What a handle's record is before it is written: too large for a stack. */
+/* Initial value of a handle's record: too large for a stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -65,8 +65,8 @@ __noinline int launch_is_inner(__u32 fn, __u64 where)
 }
 
 /*
- * The call of @fn in @slot goes on: what is called in a launch, and in what that calls, launches
- * nothing more. Not static, as its frame would be its caller's, whose stack is full.
+ * Marks the call of @fn in @slot if it is a launch, or is made in one: calls inside it launch
+ * nothing more. Not static, because its frame would be its caller's, whose stack is full.
  */
 __noinline int launch_open(__u32 fn, __u32 slot)
 {
@@ -82,8 +82,8 @@ __noinline int launch_open(__u32 fn, __u32 slot)
 }
 
 /*
- * Who has made the launch of @word whose row @i is new: code that is made for one kernel, perhaps
- * by a helper, which keeps a frame then. Without @ctx that is not known any more.
+ * Records the call site of the launch of @word, whose row @i is new: code made for one kernel,
+ * possibly a helper, which then has a frame. Without @ctx the call site is no longer known.
  */
 static __noinline int launch_keep(const struct pt_regs *ctx, __u32 i, __u64 word)
 {
@@ -105,7 +105,7 @@ static __noinline int launch_keep(const struct pt_regs *ctx, __u32 i, __u64 word
 
 /* --- handles ----------------------------------------------------------------------------------- */
 
-/* The call in @slot asks for a handle, perhaps. */
+/* Saves where the call in @slot stores a handle, and its name, if it may ask for one. */
 static __noinline int handle_asked(const struct pt_regs *ctx, __u32 fn, __u32 slot)
 {
 	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -118,7 +118,9 @@ static __noinline int handle_asked(const struct pt_regs *ctx, __u32 fn, __u32 sl
 	return 0;
 }
 
-/* What @key stands for, in the current process: the text at @name, or else the same as word @name. */
+/*
+ * Records @key in the current process: by the text at @name, or as the same kernel as word @name.
+ */
 static __always_inline int handle_keep(const struct fsn_handle *key, __u64 name, bool is_text)
 {
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
@@ -157,7 +159,7 @@ __noinline int handle_found(__u32 fn, __u32 slot)
 	return handle_keep(&key, asked->name, keyed->named == FSN_NAMED_TEXT);
 }
 
-/* What a call is about: the words of its key, each part from where the group says, and sums. */
+/* The key and the sums of a call. The group defines the source of each part. */
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
@@ -166,7 +168,7 @@ const volatile bool fsn_key_late = false; /* some key is a result */
 const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
 
-/* Of an argument or a result as wide as it is, with its sign. */
+/* Truncates an argument or a result to its width and extends its sign. */
 static __always_inline __u64 part_cut(const struct fsn_part *p, __u64 word)
 {
 	__u32 unused = (64 - p->width) & 63;
@@ -185,7 +187,7 @@ static __always_inline bool word_at(__u64 base, __u32 behind, __u64 *to)
 	return base && !bpf_probe_read_user(to, sizeof(*to), (void *)(base + behind - 1));
 }
 
-/* What is not there (never touched, swapped out) can't be waited for, nor what is in other units. */
+/* Fails if memory is not resident (never touched, swapped out), or a word is in other units. */
 static __noinline __u64 part_product(const struct pt_regs *ctx, const struct fsn_part *p)
 {
 	__u64 base = p->at ? arg_word(ctx, p->where) : 0, word = 0, n = 1;
@@ -228,7 +230,7 @@ static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fs
 	return size ? n << (size - 1) : 0;
 }
 
-/* Text that is not there (never touched, swapped out) can't be waited for. */
+/* Fails if the text is not resident (never touched, swapped out): the program cannot sleep. */
 static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part *p, char *to)
 {
 	__u64 at = arg_word(ctx, p->where);
@@ -241,7 +243,7 @@ static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part
 	return 0;
 }
 
-/* What can be no communicator of NCCL's is told apart by its address. */
+/* Anything that cannot be an NCCL communicator is grouped by its address. */
 static __noinline int part_communicator(
 	const struct pt_regs *ctx, const struct fsn_part *p, struct fsn_communicator *to)
 {
@@ -271,7 +273,7 @@ static __always_inline long number_read(__u64 *to, __u32 bits, const void *at)
 	}
 }
 
-/* As of text, what is not there can't be waited for. */
+/* Fails if the member is not resident, as for text. */
 static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
 {
 	__u64 at = arg_word(ctx, p->where);
@@ -285,7 +287,7 @@ static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_pa
 	return 0;
 }
 
-/* What no function has is not verified, which takes a verifier of 5.15 too long for three keys. */
+/* Skips kinds that no function has: with three keys, verification takes too long on 5.15. */
 #define IS_PART(by) (fsn_key_kinds[i] & 1U << (by) && p->what == (by))
 
 /* Parts of more than a word. */
@@ -345,9 +347,9 @@ static __always_inline void key_fill(
 	}
 }
 
-const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
+const volatile __u32 fsn_row_cnt = 1; /* followed by one row of others per function */
 
-/* What a call is about whose result is a part of it: by slot, until that is known. */
+/* Key of a call that has the result as a part: by slot, until the result is known. */
 struct slot_key {
 	struct fsn_key key;
 	__u64 sum[FSN_SUMS];
