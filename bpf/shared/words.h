@@ -22,13 +22,13 @@
 	X(returns)     /* ends that took their slot */                          \
 	X(sampled_out) /* not followed: not the one of N */                     \
 	X(calls)       /* entries */                                            \
-	X(abandoned)   /* given up: can't return any more */                    \
+	X(abandoned)   /* calls that cannot return any more */                  \
 	X(no_slot)     /* not followed: the set of slots was full */            \
 	X(chained)     /* of the calls: jumped to by one that is counted, too */ \
-	X(jumped)      /* left by a jump: go on where no end is seen */         \
+	X(jumped)      /* left through an untracked tail call */                \
 	X(inner)       /* reached by a jump from a call of the same function */ \
 	X(unmatched)   /* ends without their call; in no sum */                 \
-	X(revived)     /* given up, and have returned all the same */           \
+	X(revived)     /* abandoned, but returned later */                      \
 	X(passed)      /* hits of probed jumps that ended no call; in no sum */ \
 	X(aside)       /* entries that count no call: filtered out; in no sum */ \
 	X(strays)      /* ends without a call that say nothing of it; in no sum */ \
@@ -51,7 +51,7 @@ struct fsn_counts {
 #undef X
 };
 
-/* Of it what is counted of each process, too, in its records and in what is made of them. */
+/* The counters that are also kept per process, in its records and in their sums. */
 #define FSN_PROC_COUNTS(X) \
 	X(calls)           \
 	X(returns)         \
@@ -71,7 +71,7 @@ struct fsn_proc_counts {
 	unsigned long long max_ns; /* of one call; the others are sums */
 };
 
-/* Of memory that a function has handed out, or of what it took back what was not known. */
+/* Memory that a function has allocated, and frees of unknown memory. */
 #define FSN_MEMORY_COUNTS(X)                                                   \
 	X(live_bytes)                                                          \
 	X(live_blocks)                                                         \
@@ -79,9 +79,9 @@ struct fsn_proc_counts {
 	X(freed_blocks)                                                        \
 	X(exit_bytes) /* live when their process exited, or called exec */     \
 	X(exit_blocks)                                                         \
-	X(lost_bytes) /* for which there was no room */                        \
+	X(lost_bytes) /* dropped because the table was full */                 \
 	X(lost_blocks)                                                         \
-	X(unknown_frees) /* of what was not handed out before */
+	X(unknown_frees) /* of memory that no traced call allocated */
 
 struct fsn_memory_counts {
 #define X(name) unsigned long long name;
@@ -105,7 +105,7 @@ enum fsn_exit {
 	FSN_EXIT_RETURN, /* a return probe sees the end */
 	FSN_EXIT_RET,    /* probes on its ret instructions do */
 	FSN_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
-	FSN_EXIT_EARLY,  /* as RET, but in front of them, where the kernel needs no step */
+	FSN_EXIT_EARLY,  /* as RET, but on an earlier instruction, which needs no single-step */
 	FSN_EXIT_SOME,   /* as RETURN, but the kernel may not keep what it takes to see all */
 	FSN_EXIT_CNT
 };
@@ -117,7 +117,7 @@ enum fsn_judge {
 	FSN_JUDGE_NULL,     /* a null pointer is failure */
 };
 
-#define FSN_OK_CODES    4  /* at most so many codes of a function are no error */
+#define FSN_OK_CODES    4  /* at most N codes of a function are not errors */
 #define FSN_JUMP_RANGES 32 /* parts of one function; what more there is counts as elsewhere */
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
@@ -135,11 +135,11 @@ enum fsn_kind {
 	FSN_COUNT,     /* a call that is only counted */
 	FSN_RETURN,    /* end, seen by a return probe */
 	FSN_END,       /* end: a ret instruction */
-	FSN_END_JUMP,  /* a jump that leaves the function */
+	FSN_END_JUMP,  /* a tail call */
 	FSN_END_JCC,   /* the same, when the condition holds */
-	FSN_END_REG,   /* the same, when the target lies outside the function */
+	FSN_END_REG,   /* the same, when the target is outside the function */
 	FSN_SAME,      /* a call that is only counted; its entry is its end */
-	FSN_FORWARD,   /* a call that is followed; its entry is a jump that leaves */
+	FSN_FORWARD,   /* a tracked call; its entry is a tail call */
 	FSN_ARRIVE,    /* entry of a place that calls are followed to, and nothing else */
 	FSN_END_EARLY, /* end: an instruction that leads to a ret and nothing else */
 	FSN_END_EARLY_JCC, /* the same, when the condition holds */
@@ -220,15 +220,15 @@ struct fsn_source {
 
 /* --- what its probes take ------------------------------------------------------------------- */
 
-/* The instruction that the entry probe stands on: the kernel emulates it, or steps it; or none. */
+/* The instruction at the entry probe: emulated or single-stepped by the kernel; or none. */
 enum price_site { PRICE_EMULATED, PRICE_STEPPED, PRICE_SYSCALL, PRICE_SITES };
-#define PRICE_INSNS PRICE_SYSCALL /* so many are instructions */
+#define PRICE_INSNS PRICE_SYSCALL /* number of sites that are instructions */
 
 enum price_end {
 	PRICE_COUNT,  /* not looked for */
-	PRICE_RETURN, /* return probe, by whatever kind of link */
+	PRICE_RETURN, /* return probe, by any kind of link */
 	PRICE_RET,    /* a probed ret */
-	PRICE_JUMP,   /* a probed jump that leaves the function */
+	PRICE_JUMP,   /* a probed tail call */
 	PRICE_EARLY,  /* a probed instruction that leads to a ret */
 	PRICE_ENDS
 };
@@ -259,10 +259,10 @@ static inline unsigned int price_noise_ns(enum price_site site)
 	return site == PRICE_STEPPED ? 3000 : 400;
 }
 
-/* What is given up of a function that would take more than was granted. */
+/* How a function is limited that would exceed the granted overhead. */
 enum limit {
 	LIMIT_NONE,
-	LIMIT_SAMPLED, /* one call of so many is timed */
+	LIMIT_SAMPLED, /* one of N calls is timed */
 	LIMIT_COUNTED, /* its calls are counted, no more */
 	LIMIT_LEFT_OUT,
 	LIMIT_CNT
@@ -347,16 +347,17 @@ struct fsn_more {
 	char str[FSN_STRINGS * FSN_STR_STEP];
 };
 
-/* So much shorter is what ends with it in groups where no text is wide. */
+/* Bytes by which the struct that ends with it is shorter in groups without wide text. */
 #define FSN_STR_SPARED (FSN_STRINGS * FSN_STR_STEP - FSN_STR_BYTES)
 #define FSN_STR_NEXT(room) (((room) + 7) & ~7ULL) /* where the second text begins */
 
-#define FSN_CALL_NO_RESULT 1U /* it left by a jump */
-#define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
+#define FSN_CALL_NO_RESULT 1U /* it left through a tail call */
+#define FSN_CALL_NO_ARGS   2U /* it began before arguments were requested */
 #define FSN_CALL_FAILED    4U
 #define FSN_CALL_SLOW      8U
 #define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
-#define FSN_CALL_UNTIMED   32U /* it left by a jump, or its entry is its end: no duration */
+/* it left through a tail call, or its entry is its return: no duration */
+#define FSN_CALL_UNTIMED   32U
 #define FSN_CALL_MORE      64U /* a struct fsn_more follows */
 #define FSN_CALL_SPLIT     128U /* it is known how long it was queued and blocked */
 
@@ -372,9 +373,9 @@ struct call {
 	char comm[FSN_COMM_LEN];          /* the thread's, ends with a zero byte */
 };
 
-/* --- what calls are told apart by ------------------------------------------------------------- */
+/* --- how calls are grouped -------------------------------------------------------------------- */
 
-#define FSN_KEYS     3  /* at most so many keys */
+#define FSN_KEYS     3  /* maximum number of keys */
 #define FSN_SUMS     2  /* and sums */
 #define FSN_KEY_TEXT 32 /* bytes of a text, a zero byte at its end; the last one is 1: "?" */
 #define FSN_KEY_WIDE (FSN_KEY_TEXT / 8) /* words of a key, where some key is more than one */
@@ -383,7 +384,7 @@ enum fsn_by {
 	FSN_BY_NONE,   /* the function has no such argument */
 	FSN_BY_NUMBER, /* an argument; the others take none */
 	FSN_BY_TEXT,   /* what an argument points to */
-	FSN_BY_CALLER, /* the address behind the call */
+	FSN_BY_CALLER, /* the return address of the call */
 	FSN_BY_THREAD,
 	FSN_BY_COMM, /* the thread's command */
 	FSN_BY_CGROUP,
@@ -393,12 +394,13 @@ enum fsn_by {
 	FSN_BY_STACK,  /* a number: 1 + its place among the stacks; 0: it is not known */
 	FSN_BY_KERNEL, /* what an argument says of the GPU's kernel that is launched */
 	FSN_BY_CLASS,  /* the power of two at or below an argument: key_class() */
-	FSN_BY_MEMBER, /* a number in what an argument points to; the next word is 1: "?" */
-	FSN_BY_PRODUCT, /* of a sum: of arguments, or of words in what an argument points to */
+	FSN_BY_MEMBER, /* a number in memory that an argument points to; the next word is 1: "?" */
+	/* of a sum: of arguments, or of words in memory that an argument points to */
+	FSN_BY_PRODUCT,
 	FSN_BY_CNT
 };
 
-/* Of sizes, so that they are few: 4096 of 4096 to 8191; 0 of 0. */
+/* The class of a size, to keep keys few: 4096 for 4096 to 8191; 0 for 0. */
 static inline __attribute__((always_inline)) unsigned long long key_class(unsigned long long n)
 {
 	n |= n >> 1;
@@ -433,9 +435,9 @@ enum fsn_unwind {
 	FSN_UNWIND_NONE,   /* nothing is known of this code */
 	FSN_UNWIND_SP,     /* CFA = stack pointer + 8 * cfa */
 	FSN_UNWIND_FP,     /* CFA = frame pointer + 8 * cfa */
-	FSN_UNWIND_DEREF,  /* CFA = what lies at frame pointer - 8 * cfa; its own at that pointer */
+	FSN_UNWIND_DEREF,  /* CFA = word at frame pointer - 8 * cfa; its own at that pointer */
 	FSN_UNWIND_SIGNAL, /* the kernel has put all registers there */
-	FSN_UNWIND_END,    /* nobody has called it */
+	FSN_UNWIND_END,    /* outermost: it has no caller */
 	FSN_UNWIND_LOST,   /* it is said in a way that is not followed */
 	FSN_UNWIND_HOW = 0x7f,
 	FSN_UNWIND_PYTHON = 0x80, /* the code is an interpreter's: its calls have frames of Python */
@@ -443,7 +445,7 @@ enum fsn_unwind {
 
 struct fsn_unwind_row {
 	unsigned int offset;
-	unsigned char how; /* enum fsn_unwind, with FSN_UNWIND_PYTHON beside */
+	unsigned char how; /* enum fsn_unwind, with FSN_UNWIND_PYTHON */
 	signed char fp;    /* the caller's frame pointer is at CFA + 8 * fp; 0: it is as it was */
 	unsigned short cfa;
 };
@@ -465,8 +467,8 @@ struct fsn_slow {
 
 /* How a walk ended. */
 enum fsn_walk_end {
-	FSN_WALK_OUTERMOST = 1, /* nobody has called that */
-	FSN_WALK_DEEP,          /* there was no room for more frames */
+	FSN_WALK_OUTERMOST = 1, /* it has no caller */
+	FSN_WALK_DEEP,          /* the frame limit was reached */
 	FSN_WALK_BUSY,          /* what is mapped was being changed */
 	FSN_WALK_NOWHERE,       /* no code is mapped there */
 	FSN_WALK_NO_TABLE,      /* in a file of which there is no table */
@@ -479,6 +481,6 @@ enum fsn_walk_end {
 	FSN_WALK_ENDS,
 };
 
-#define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */
+#define FSN_STREAM_PIDS 16 /* maximum number of processes that a stream selects */
 
 #endif
