@@ -22,7 +22,7 @@
 	X(what, 10, 20) X(what, 11, 30) X(what, 12, 60) X(what, 13, 120)               \
 	X(what, 14, 300) X(what, 15, 600)
 
-/* The same: that one is there says that it is to be told by which call a kernel was launched. */
+/* The same: a probe of this provider requests the call that launched each kernel. */
 #define FSN_GPU_ASK_PROVIDER FSN_GPU_PROVIDER "_ask"
 #define FSN_GPU_ASK_LAUNCHES "launches"
 
@@ -51,7 +51,7 @@ struct fsn_gpu_launch {
 	unsigned int number; /* of the call, in its process */
 };
 
-/* What becomes of the activity of a process. */
+/* State of recording GPU activity in a process. */
 enum fsn_gpu_state {
 	FSN_GPU_RUNS,    /* it is recorded */
 	FSN_GPU_NO_LIB,  /* there is no libcupti */
@@ -63,12 +63,12 @@ enum fsn_gpu_state {
 struct fsn_gpu_batch {
 	unsigned int cnt, state;
 	int code;
-	unsigned int idle_s;        /* so long no buffer has come */
-	unsigned long long dropped; /* records that CUPTI had no room for, ever */
+	unsigned int idle_s;        /* seconds without a buffer */
+	unsigned long long dropped; /* records that CUPTI dropped, ever */
 	char who[FSN_GPU_WHO];      /* libcupti, or the other tool */
 	unsigned int window_s, period_s; /* it is recorded for so long in so long; 0: always */
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
-	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these, where that is asked for */
+	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these records, if requested */
 };
 
 /* What libcupti would say here: a library's function of that name fills one, and returns 0. */
@@ -81,7 +81,7 @@ struct fsn_gpu_tried {
 
 #define FSN_GPUS 1024
 
-/* What a process has said last. */
+/* Last report of a process. */
 struct fsn_gpu {
 	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
 	unsigned long long dropped;

@@ -40,7 +40,7 @@ struct fsn_meta {
 	unsigned int row_cnt; /* rows of keys; 0: there are none */
 	unsigned int key_cnt, sum_cnt;
 	unsigned int stack_cnt;     /* places for stacks; 0: none are followed */
-	unsigned int stacks_of;     /* of one call of so many; 0: all */
+	unsigned int stacks_of;     /* N: for one of N calls; 0: all */
 	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
 	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
 	unsigned int key_kernel;    /* the same of the kernel that is launched */
@@ -96,8 +96,8 @@ struct fsn_func {
 	unsigned int ret;  /* 1 + its result in fsn_types; 0: not declared */
 	unsigned int args; /* 1 + its first argument there, .arg_cnt of them; 0: not declared */
 	unsigned int arg_cnt;
-	unsigned int aliases; /* its other names, a newline behind each */
-	unsigned int jumps;   /* probed jumps that leave and are not followed */
+	unsigned int aliases; /* its other names, each followed by a newline */
+	unsigned int jumps;   /* untracked probed tail calls */
 	unsigned char kind;      /* enum target_number (lib/target/kind.h) */
 	unsigned char site, end; /* indices of struct price */
 	unsigned char limit;     /* enum limit */
@@ -109,7 +109,7 @@ struct fsn_func {
 
 #define FSN_TYPE_LABEL_LEN 40
 
-/* What a result or an argument is. */
+/* Type of a result or an argument. */
 struct fsn_type {
 	char label[FSN_TYPE_LABEL_LEN]; /* its declaration, cut: for people who dump this map */
 	enum type_kind kind;
@@ -124,7 +124,7 @@ struct fsn_type {
 	unsigned int names, name_cnt; /* of its values, in fsn_names; sorted by value */
 };
 
-/* What a value of a type is called. */
+/* Name of a value of a type. */
 struct fsn_name {
 	long long value;
 	char label[FSN_TYPE_LABEL_LEN]; /* cut: for people who dump this map */

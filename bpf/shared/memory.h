@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Memory that was handed out and not taken back: the layout of what is kept of it. */
+/* Allocations that were not freed: the layout of their tables. */
 #ifndef FUNCSNOOP_SHARED_MEMORY_H
 #define FUNCSNOOP_SHARED_MEMORY_H
 
@@ -19,7 +19,7 @@ struct fsn_factor {
 	unsigned char at;    /* words from where it points */
 };
 
-/* Which memory the calls of a function hand out, and which they take back. */
+/* The memory that calls of a function allocate, and the memory that they free. */
 #define FSN_FACTORS 4
 struct fsn_rule {
 	unsigned char allocates, pointer; /* where it is stored: as .where; 0: it is the result */
@@ -40,7 +40,7 @@ struct fsn_memory {
  * Blocks are in sets: of each its key, and what is known of it. Key: a hash of process and pointer
  * in the upper bits, which no two of a process have in common, a generation, and the state.
  */
-#define FSN_BLOCKS        262144 /* where nothing else is asked for */
+#define FSN_BLOCKS        262144 /* default */
 #define FSN_BLOCKS_MAX    (1U << 24)
 #define FSN_BLOCK_WAYS    8
 #define FSN_BLOCK_PLACES  8 /* sets in which one may be: of a half full table all are full for 1e-10 */
@@ -49,7 +49,7 @@ struct fsn_memory {
 #define FSN_BLOCK_GEN     0x3cULL
 #define FSN_BLOCK_HASH    (~0x3fULL)
 
-/* Of processes it is known in which parts of the table they have blocks. */
+/* For each process, the parts of the table in which it has blocks. */
 #define FSN_HEAPS           4096
 #define FSN_BLOCK_PART_BITS 12
 #define FSN_BLOCK_PARTS     (1U << FSN_BLOCK_PART_BITS)

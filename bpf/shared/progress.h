@@ -37,7 +37,7 @@
 #define FSN_WAYS     8
 #define FSN_SLOTS_MIN (1 << 14) /* a group has a power of two between these */
 #define FSN_SLOTS_MAX (1 << 16)
-#define FSN_NO_PROC  0x40000000U /* beside it the epoch in which there was no room */
+#define FSN_NO_PROC  0x40000000U /* with the epoch in which the table was full */
 
 /*
  * How many places a process has beyond the first ones of their sets. It has at most a quarter of
@@ -134,7 +134,7 @@ struct fsn_nest {
 	unsigned int preempted; /* how often its thread was when it began, ever */
 };
 
-/* Behind those of the slots: the words of threads, by thread id, cut. */
+/* After the nests of the slots: the words of threads, by truncated thread id. */
 #define FSN_THREADS      65536
 #define FSN_THREADS_EACH (sizeof(struct fsn_nest) / sizeof(unsigned long long))
 
@@ -166,7 +166,7 @@ struct fsn_split {
 #define FSN_PATH_PROBES      16
 #define FSN_PATH_SHARDS      8 /* at most */
 
-/* What calls by a path had, on one shard of the CPUs. Index: shard * places + place. */
+/* Statistics of a path on one shard of the CPUs. Index: shard * places + place. */
 struct fsn_path {
 	unsigned long long self_ns; /* of those that have returned; it may be below 0 */
 	unsigned long long calls;

@@ -3,14 +3,14 @@
 #ifndef FUNCSNOOP_SHARED_PYTHON_H
 #define FUNCSNOOP_SHARED_PYTHON_H
 
-/* How it is told which frames are of one call of the interpreter's function. */
+/* How the frames of one call of the interpreter's function are recognized. */
 enum fsn_python_how {
 	FSN_PYTHON_EACH,  /* 3.10: one is */
 	FSN_PYTHON_ENTRY, /* 3.11: the outermost says that it is that */
 	FSN_PYTHON_SHIM,  /* since 3.12: behind them one of no code lies on the C stack */
 };
 
-/* Where things are, from the start of what has them. */
+/* Offsets, from the start of the containing object. */
 struct fsn_python {
 	/* In memory; in a table of the kernel from where the file's first byte would be. */
 	unsigned long long runtime, code_type;
@@ -58,7 +58,7 @@ struct fsn_python {
 #define FSN_PYTHON_NAME   152
 #define FSN_PYTHON_FILE   320
 
-/* Code that was seen: alike in all processes; claimed by its hash, and never given back. */
+/* Recorded code objects: alike in all processes, claimed by hash, never freed. */
 struct fsn_python_code {
 	unsigned long long hash;
 	unsigned int first_piece; /* of its table of lines */
