@@ -487,7 +487,8 @@ struct fsn_event {
 
 #define FSN_PIDS_MAX    1024
 #define FSN_CHILD_PIDS_MAX 32768 /* where children are followed */
-#define FSN_PID_NONE    0U       /* no process: its value is how many children had no room */
+/* not a process: its value is the number of children dropped because the table was full */
+#define FSN_PID_NONE    0U
 #define FSN_COMMS_MAX   64
 #define FSN_CPUS_MAX    4096
 #define FSN_CGROUPS_MAX 8
@@ -503,7 +504,7 @@ struct fsn_ctl {
 	unsigned int save_args; /* who needs arguments: FSN_SAVE_... */
 	unsigned int epoch;   /* that programs write minimum, maximum, processes under */
 	unsigned int streams; /* mask of the streams that run */
-	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
+	/* Start values for readers: first epoch (16 bits), baseline in use (bit 16). */
 	unsigned int base;
 	unsigned int fold; /* how often records of ended processes were folded */
 	unsigned int crowd_pid; /* the last process that had too many places */
@@ -558,7 +559,9 @@ struct fsn_ctl {
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
 
-/* --- processes that are held ------------------------------------------------------------------ */
+/*
+ * --- stopped processes -------------------------------------------------------------------------
+ */
 
 /*
  * Of a group that waits for libraries: by process, what it had mapped when it was last looked
@@ -572,12 +575,12 @@ struct fsn_hold {
 	unsigned long long exec_id;  /* one more with each exec */
 };
 
-/* Who has last sent a process a signal that stops it. */
+/* Sender of the last signal that stopped a process. */
 enum fsn_stopper {
 	FSN_STOPPER_NONE,
-	FSN_STOPPER_HOLD,     /* a program that holds it, of whatever group */
+	FSN_STOPPER_HOLD,     /* a BPF program that stops it for a hold, of any group */
 	FSN_STOPPER_FOLLOWED, /* one of the group's processes; it may be itself */
-	FSN_STOPPER_OTHER,    /* somebody else, and it is theirs when it goes on */
+	FSN_STOPPER_OTHER,    /* another process, which is responsible for continuing it */
 };
 
 /*
@@ -589,7 +592,7 @@ struct fsn_stop {
 	unsigned int by;          /* enum fsn_stopper */
 	unsigned int pad;
 	unsigned long long since_ns; /* of the thread: it is stopped since; 0: it is not */
-	unsigned long long until_ns; /* when it last went on */
+	unsigned long long until_ns; /* when it last continued */
 	unsigned long long total_ns;
 };
 
