@@ -559,9 +559,7 @@ struct fsn_ctl {
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
 
-/*
- * --- stopped processes -------------------------------------------------------------------------
- */
+/* --- stopped processes --------------------------------------------------------------------------- */
 
 /*
  * Of a group that waits for libraries: by process, what it had mapped when it was last looked
