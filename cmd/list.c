@@ -84,7 +84,7 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	if (row->asked)
 		out_command(&out, row->asked);
 	out_char(&out, '\0');
-	table_note(table, out.failed ? "out of memory" : out.buf);
+	table_note(table, out.buf);
 }
 
 static void print_row(struct table *table, const struct json_list_row *row)

@@ -53,18 +53,11 @@ static void holding_done(struct holding *h)
 }
 
 /* Takes @label. */
-static int held_add(struct holding *h, const char *function, char *label, pid_t pid,
+static void held_add(struct holding *h, const char *function, char *label, pid_t pid,
 	const struct stats_live *live)
 {
-	struct held *more = array_grow(h->held, h->cnt, sizeof(*more));
-
-	if (!more) {
-		free(label);
-		return -ENOMEM;
-	}
-	h->held = more;
-	more[h->cnt++] = (struct held) { function, label, pid, *live };
-	return 0;
+	h->held = array_grow(h->held, h->cnt, sizeof(*h->held));
+	h->held[h->cnt++] = (struct held) { function, label, pid, *live };
 }
 
 /* --- what is held alike ------------------------------------------------------------------------ */
@@ -121,10 +114,7 @@ static char *stack_label(struct stacks *s, uint64_t number, pid_t pid)
 		}
 	}
 	out_char(&text, '\0');
-	if (!text.failed)
-		return text.buf;
-	out_done(&text);
-	return NULL;
+	return text.buf;
 }
 
 static char *caller_label(const struct stats_row *row, size_t key)
@@ -132,18 +122,17 @@ static char *caller_label(const struct stats_row *row, size_t key)
 	char hex[TEXT_NUM_LEN];
 
 	if (row->place)
-		return strdup(row->place);
+		return xstrdup(row->place);
 	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)stats_row_word(row, key));
-	return strdup(hex);
+	return xstrdup(hex);
 }
 
 /* Allocations dropped from the full table of keys are counted as others'. */
-static int take_rows(struct holding *h, const struct stats_func *f, struct stacks *s, size_t key)
+static void take_rows(struct holding *h, const struct stats_func *f, struct stacks *s, size_t key)
 {
 	const char *function = group_func_name(h->group, f->fn);
-	int code = 0;
 
-	for (size_t i = 0; !code && i < f->row_cnt; i++) {
+	for (size_t i = 0; i < f->row_cnt; i++) {
 		const struct stats_row *row = &f->rows[i];
 		char *label;
 
@@ -152,34 +141,26 @@ static int take_rows(struct holding *h, const struct stats_func *f, struct stack
 		label = h->by == ALLOCATIONS_BY_STACK
 			? stack_label(s, stats_row_word(row, key), row->pid)
 			: caller_label(row, key);
-		code = label ? held_add(h, function, label, 0, &row->live) : -ENOMEM;
+		held_add(h, function, label, 0, &row->live);
 	}
-	if (!code && f->others.live.blocks) {
-		char *others = strdup("others");
-
-		code = others ? held_add(h, function, others, 0, &f->others.live) : -ENOMEM;
-	}
-	return code;
+	if (f->others.live.blocks)
+		held_add(h, function, xstrdup("others"), 0, &f->others.live);
 }
 
-static int take(struct holding *h, const struct stats *s, struct stacks *stacks, int key)
+static void take(struct holding *h, const struct stats *s, struct stacks *stacks, int key)
 {
-	int code = 0;
-
 	h->bulk_frees += s->bulk_frees;
-	for (size_t i = 0; !code && h->by == ALLOCATIONS_BY_PROCESS && i < s->holder_cnt; i++)
-		code = held_add(h, NULL, NULL, s->holders[i].pid, &s->holders[i].live);
-	for (size_t i = 0; !code && i < s->func_cnt; i++) {
+	for (size_t i = 0; h->by == ALLOCATIONS_BY_PROCESS && i < s->holder_cnt; i++)
+		held_add(h, NULL, NULL, s->holders[i].pid, &s->holders[i].live);
+	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 
 		h->lost += f->memory.n.lost_blocks;
 		if (h->by == ALLOCATIONS_BY_FUNCTION && f->live.blocks)
-			code = held_add(
-				h, group_func_name(h->group, f->fn), NULL, 0, &f->live);
+			held_add(h, group_func_name(h->group, f->fn), NULL, 0, &f->live);
 		else if (h->by != ALLOCATIONS_BY_FUNCTION && h->by != ALLOCATIONS_BY_PROCESS)
-			code = take_rows(h, f, stacks, (size_t)key);
+			take_rows(h, f, stacks, (size_t)key);
 	}
-	return code;
 }
 
 /* --- shown -------------------------------------------------------------------------------------- */
@@ -340,8 +321,7 @@ static int add_group(
 	if (stacks && h->choice->lines)
 		stacks_want_lines(stacks);
 	h->now_ns = s->read_mono_ns;
-	if (take(h, s, stacks, key))
-		return err_sys(err, -ENOMEM, "cannot list allocations");
+	take(h, s, stacks, key);
 	held_merge(h);
 	show(h);
 	held_forget(h);
@@ -414,5 +394,5 @@ int list_allocations(
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
 	print(g, &h);
-	return h.stacks.failed ? EXIT_FAILED : status;
+	return status;
 }

@@ -27,7 +27,7 @@ struct flight {
 };
 
 /* "ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (sendbuff=0x7f00, ...)" */
-static int add_call_text(struct flight *flight, const struct shown_call *c, bool stale)
+static void add_call_text(struct flight *flight, const struct shown_call *c, bool stale)
 {
 	struct out text = {};
 
@@ -41,10 +41,8 @@ static int add_call_text(struct flight *flight, const struct shown_call *c, bool
 	if (stale)
 		out_str(&text, " (stale)");
 	out_char(&text, '\0');
-	if (!text.failed)
-		table_cell(flight->table, "%s", text.buf);
+	table_cell(flight->table, "%s", text.buf);
 	out_done(&text);
-	return text.failed ? -ENOMEM : 0;
 }
 
 /* "ncclAllReduce of 1234/1235:" and a line for each frame. */
@@ -61,7 +59,7 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 	thread_stack_text(o, stack);
 }
 
-static int add_call(struct flight *flight, const struct group *group, const struct types *types,
+static void add_call(struct flight *flight, const struct group *group, const struct types *types,
 	const struct group_keys *keys, const struct stats *names, const struct slot_call *call)
 {
 	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
@@ -83,7 +81,7 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 		if (flight->threads)
 			thread_stack_json(flight->doc, &stack, flight->choice->lines);
 		json_close(flight->doc, '}');
-		return 0;
+		return;
 	}
 	if (flight->threads)
 		add_stack_text(&flight->stacks, shown.function, call, &stack);
@@ -92,7 +90,7 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 	table_cell(flight->table, "%d", call->tid);
 	table_cell(flight->table, "%s", call->comm);
 	table_cell(flight->table, "%s", text_duration(call->age_ns, age));
-	return add_call_text(flight, &shown, call->stale);
+	add_call_text(flight, &shown, call->stale);
 }
 
 static int add_calls(struct flight *flight, const struct group *group, struct err *err)
@@ -122,8 +120,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 			flight->hidden++;
 			continue;
 		}
-		if (add_call(flight, group, types, &keys, names, &calls[i]))
-			return err_sys(err, -ENOMEM, "cannot list calls");
+		add_call(flight, group, types, &keys, names, &calls[i]);
 	}
 	return code;
 }
@@ -176,5 +173,5 @@ int list_inflight(
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
 	print_flight(g, &flight);
-	return flight.stacks.failed ? EXIT_FAILED : status;
+	return status;
 }

@@ -4,6 +4,11 @@
 #include "group/filter.h"
 #include "show/text.h"
 
+static bool changes_filters(const struct group_change *change)
+{
+	return change->set_pids || change->set_comms || change->set_uids || change->condition;
+}
+
 static int set(const struct options *o, const struct group_change *change)
 {
 	const struct draft_slow *slow = o->attach.slow.of;
@@ -28,7 +33,7 @@ static int set(const struct options *o, const struct group_change *change)
 		if (group_set_slow(groups.group[0], slow[i].func, off, off ? 0 : slow[i].ns, &err))
 			return cmd_fail(o->g, &err);
 	}
-	if (option_given("pid|if|if comm|if uid") && group_change(groups.group[0], change, &err))
+	if (changes_filters(change) && group_change(groups.group[0], change, &err))
 		return cmd_fail(o->g, &err);
 	return o->g->json ? json_print(json_object(o->g)) : EXIT_DONE;
 }
@@ -37,20 +42,22 @@ static int run(struct globals *g, int argc, char **argv)
 {
 	_cleanup_options_ struct options o;
 	const struct attach_options *s = &o.attach;
+	struct group_change change;
 
 	cmd_parse(g, &cmd_set, argc, argv, &o);
 	if (!o.words.cnt)
 		return cmd_usage(g, "no group given");
 	if (o.words.cnt > 1)
 		return cmd_usage(g, "one group at a time, not also '%s'", o.words.word[1]);
-	if (!option_given("slow|pid|if|if comm|if uid"))
-		return cmd_usage(g, "nothing to change: give --slow, --pid or --if");
-	return set(&o, &(struct group_change) {
+	change = (struct group_change) {
 		.filter = &(struct filter) { .pids = s->pids.of, .pid_cnt = s->pids.cnt,
 			.comms = s->comms.of, .comm_cnt = s->comms.cnt,
 			.uids = s->uids.of, .uid_cnt = s->uids.cnt },
 		.set_pids = s->pids.given, .set_comms = s->comms.given, .set_uids = s->uids.given,
-		.condition = s->has_condition ? &s->condition : NULL });
+		.condition = s->has_condition ? &s->condition : NULL };
+	if (!s->slow.cnt && !changes_filters(&change))
+		return cmd_usage(g, "nothing to change: give --slow, --pid or --if");
+	return set(&o, &change);
 }
 
 const struct command cmd_set = { "set", "GROUP [--slow DUR] [--pid PID]", "change a running group",

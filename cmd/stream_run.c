@@ -121,8 +121,6 @@ static void alert(struct run *r, const struct shown_call *c)
 	out_str(&r->alert, "] ");
 	stream_line(&r->alert, c, CALL_WHOLE);
 	out_char(&r->alert, '\0');
-	if (r->alert.failed)
-		return;
 	syslog(LOG_WARNING, "%s", r->alert.buf);
 }
 

@@ -77,12 +77,10 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct options *options = at;
 	struct attach_options *o = &options->attach;
-	_cleanup_free_ char *terms = calloc(1, strlen(arg) + 4);
+	_cleanup_free_ char *terms = xcalloc(1, strlen(arg) + 4);
 	bool filters = false;
 	int code = 0;
 
-	if (!terms)
-		return err_sys(err, -ENOMEM, "cannot read options");
 	if (opt->values && !strcmp(arg, opt->values)) {
 		o->has_condition = true;
 		return 0;

@@ -15,7 +15,6 @@
 struct out {
 	char *buf;
 	size_t len, size;
-	bool failed; /* never: to go with those that look */
 };
 
 /* Enlarges the buffer if out_room() needs more space. */

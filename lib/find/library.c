@@ -218,17 +218,19 @@ static void add_list(
 	}
 }
 
-static void add_known(struct lib_places *places, const char *root)
+/* Adds the directories below @prefix in @root that match @patterns. */
+static void add_matches(struct lib_places *places, const char *root, const char *prefix,
+	const char *const *patterns, size_t cnt, const char *how)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(known_dirs); i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		__cleanup(globfree) glob_t g = { 0 };
 		char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s%s", root, known_dirs[i]);
+		snprintf(path, sizeof(path), "%s%s%s", root, prefix, patterns[i]);
 		if (glob(path, GLOB_BRACE | GLOB_ONLYDIR, NULL, &g))
 			continue;
 		for (size_t k = 0; k < g.gl_pathc; k++)
-			add_dir(places, root, g.gl_pathv[k] + strlen(root), "well-known folder");
+			add_dir(places, root, g.gl_pathv[k] + strlen(root), how);
 	}
 }
 
@@ -239,20 +241,6 @@ static const char *const program_dirs[] = {
 	"/lib/python3*/{site,dist}-packages/{*/lib,*.libs,nvidia/*/lib}",
 	"/local/lib/python3*/dist-packages/{*/lib,*.libs,nvidia/*/lib}",
 };
-
-static void add_prefix(struct lib_places *places, const char *prefix)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(program_dirs); i++) {
-		__cleanup(globfree) glob_t g = { 0 };
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%s%s", prefix, program_dirs[i]);
-		if (glob(path, GLOB_BRACE | GLOB_ONLYDIR, NULL, &g))
-			continue;
-		for (size_t k = 0; k < g.gl_pathc; k++)
-			add_dir(places, "", g.gl_pathv[k], "near the program");
-	}
-}
 
 /*
  * Reduces PREFIX/bin/NAME to PREFIX. Returns false for other paths, or if PREFIX has glob
@@ -283,9 +271,11 @@ static void lib_places_add_program(struct lib_places *places, const char *progra
 	else
 		return;
 	if (cut_prefix(path))
-		add_prefix(places, path);
+		add_matches(places, "", path, program_dirs,
+			ARRAY_SIZE(program_dirs), "near the program");
 	if (real && cut_prefix(real) && strcmp(real, path) != 0)
-		add_prefix(places, real);
+		add_matches(places, "", real, program_dirs,
+			ARRAY_SIZE(program_dirs), "near the program");
 }
 
 /*
@@ -298,7 +288,7 @@ static void lib_places_read(const char *root, struct lib_places *places)
 	add_list(places, root, secure_getenv("LD_LIBRARY_PATH"), "LD_LIBRARY_PATH");
 	for (size_t i = 0; i < ARRAY_SIZE(default_dirs); i++)
 		add_dir(places, root, default_dirs[i], "default library folder");
-	add_known(places, root);
+	add_matches(places, root, "", known_dirs, ARRAY_SIZE(known_dirs), "well-known folder");
 }
 
 /* Adds those that @program may load from its own environment. */

@@ -342,10 +342,6 @@ char *types_prototype(const char *name, const struct preset_func *known)
 		out_str(&o, known->ret_text);
 	}
 	out_char(&o, '\0');
-	if (o.failed) {
-		out_done(&o);
-		return NULL;
-	}
 	return o.buf;
 }
 
@@ -489,7 +485,7 @@ static const char *declaration(struct btf_types *b, uint32_t type, const char *n
 	if (btf_dump__emit_type_decl(b->dump, type, &opts))
 		out_str(&b->text, "?");
 	out_char(&b->text, '\0');
-	return b->text.failed ? NULL : targets_text(b->r.targets, b->text.buf);
+	return targets_text(b->r.targets, b->text.buf);
 }
 
 /* Sets the declaration of the last argument. */
