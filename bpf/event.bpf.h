@@ -178,7 +178,8 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	}
 	run = run_entry(stat_of(fn, bpf_get_smp_processor_id()));
 	args = event_regs(ctx, cookie, room);
-	if (fsn_thread_stacks)
+	/* Others would fill the table of stacks. */
+	if (fsn_thread_stacks && is_wanted(args, fn))
 		EVENT_STACK(args) = stack_of_thread(ctx, 0);
 	if (!fsn_spans || kind != FSN_ENTRY) {
 		call_counted(args, fn, sp, true, run);

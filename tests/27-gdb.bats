@@ -119,3 +119,12 @@ our_run() { # COMMAND...
 		| add' 2
 	fsn detach st
 }
+
+@test "stacks: events that a filter leaves out take no place in the table of stacks" {
+	need_tool bpftool
+	fsn attach st t:sched:sched_switch --by stack --if comm==nobody
+	capture sleep 0.2
+	capture bpftool -j map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/st/stacks"
+	assert_json '[.[].formatted.value.cnt | select(. > 0)] | length' 0
+	fsn detach st
+}
