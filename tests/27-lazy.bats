@@ -155,7 +155,7 @@ own_ends() {
 	fsn run cpu -p "$(bg_pid jit)" --rate 999 -d 1
 	assert_stderr_match "JIT code of process $(bg_pid jit) has no names: start it with 'node --perf-basic-prof'"
 	stop_bg jit
-	start_bg named node --perf-basic-prof -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
+	start_bg named env -C "$BATS_TEST_TMPDIR" node --perf-basic-prof -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
 	wait_line named '^ready'
 	pid=$(bg_pid named)
 	capture "$FUNCSNOOP" run cpu -p "$pid" --rate 999 -d 1
