@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,7 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	_cleanup_free_ char (*numbers)[16] =
 		calloc(o->attach.pids.cnt + 2, sizeof(*numbers));
 	int ready[2] = { -1, -1 };
+	pid_t parent = getpid();
 	char **argv;
 
 	*ret_running = (struct running) { .ready_fd = -1,
@@ -93,6 +95,9 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	if (argv)
 		ret_running->pid = fork();
 	if (argv && !ret_running->pid) {
+		/* A kill of this process must not leave the groups of the parts. */
+		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
+			_exit(EXIT_FAILED);
 		dup2(ret_running->out_fd, STDOUT_FILENO);
 		fcntl(ready[1], F_SETFD, 0);
 		execv("/proc/self/exe", argv);

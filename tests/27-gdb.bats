@@ -128,3 +128,19 @@ our_run() { # COMMAND...
 	assert_json '[.[].formatted.value.cnt | select(. > 0)] | length' 0
 	fsn detach st
 }
+
+# shellcheck disable=SC2016	# of the other shell
+@test "stacks: calls whose rows were evicted are in a note, in all formats" {
+	local total i
+	fsn attach st s:getppid --by stack --limit rows=64 --if comm==syscalls
+	capture bash -c 'for ((i = 0; i < 100; i++)); do "$0" children 2 1 >/dev/null; done' "$FIX/syscalls"
+	fsn stats st --json
+	total=$(json '.[0].functions[0].calls')
+	assert_eq "$total" 200
+	fsn stats st --by stack
+	assert_stderr_match '[0-9]+ calls are not in the stacks: too many rows [(]--limit rows=N[)], [0-9]+ of exited processes$'
+	fsn stats st --format folded
+	assert_eq "$(($(awk '{ sum += $NF } END { print sum }' <<<"$output") +
+		$(sed -nE 's/^.* ([0-9]+) calls are not in the stacks.*/\1/p' <<<"$stderr")))" "$total"
+	fsn detach st
+}

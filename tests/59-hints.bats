@@ -163,6 +163,7 @@ hint_table() {
 		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: calls that find no room are counted: of a reader that is stopped
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: calls whose text is not in memory are not counted, and stats prints their number
+		%s not in the stacks: too many rows (--limit rows=N), %llu of exited processes|stacks of more rows than there is room for|27-gdb: stacks: calls whose rows were evicted are in a note, in all formats
 		%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where|stack of a process with a thread that runs|31-stack: stack: threads with the same stack are one block of lines
 		group '%s' was above its overhead of %g %%: not all calls of %zu function%s were timed; 'funcsnoop stats %s' names them|list of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
 		to leave such functions out:%s --replace|stats of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed

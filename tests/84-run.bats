@@ -739,6 +739,20 @@ counts_no_more() { # GROUP
 	nothing_left
 }
 
+@test "run: a summary that is killed leaves no group" {
+	need_bpf
+	start_bg r "$FUNCSNOOP" run -- "$FIX/call" hang 1
+	wait_line r '^blocked '
+	three_groups() {
+		(($(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -maxdepth 1 -name '[a-z]*' | wc -l) >= 3))
+	}
+	poll_until three_groups
+	kill -KILL "$(bg_pid r)"
+	wait_bg -s 137 r
+	kill -KILL "$(sed -n 's/^blocked //p' "$(bg_out r)")"
+	poll_until nothing_left
+}
+
 # --- wrong usage -------------------------------------------------------------------------------
 
 @test "what makes no sense together is wrong usage, before anything runs" {

@@ -268,6 +268,28 @@ size_t health_read(const struct report_group *rg, struct health ret[HEALTH_MAX])
  * ----------------------------------------------------------
  */
 
+static void print_stackless(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	uint64_t calls[FSN_WALK_ENDS], dropped = 0, ended = 0;
+
+	if (!stacks_ends(rg, calls))
+		return;
+	for (size_t i = 0; i < rg->s->func_cnt; i++) {
+		dropped += rg->s->funcs[i].others.n.calls;
+		ended += rg->s->funcs[i].rows_ended.n.calls;
+	}
+	if (dropped || ended)
+		report_note(r, f, "%s not in the stacks: too many rows (--limit rows=N), %llu of exited processes",
+			counted(dropped + ended, "call is", "calls are").text,
+			(unsigned long long)ended);
+}
+
+void stackless_notes(const struct report *r)
+{
+	for (size_t i = 0; i < r->cnt && !report_is_frame(r); i++)
+		print_stackless(r, &r->group[i], NULL);
+}
+
 /* Prints the share of complete stacks, and the most frequent reason of the truncated ones. */
 static void print_ends(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -383,6 +405,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 		NOTE(&h, "%s not among what is held: no room; attach the group again with --replace --limit allocations=N",
 			counted(h.lost_blocks, "block is", "blocks are").text);
 	print_ends(r, rg, f);
+	print_stackless(r, rg, f);
 	print_nameless(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);

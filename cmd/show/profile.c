@@ -106,6 +106,7 @@ int print_folded(const struct report *r, FILE *f)
 			print_changes(&r->group[i], to.sort, f);
 		else
 			each_stack_row(&r->group[i], print_folded_row, &to);
+	stackless_notes(r);
 	return 0;
 }
 
@@ -432,6 +433,7 @@ int print_flame(const struct report *r, FILE *f)
 	put_data(r, t, flame.process_cnt > 1, f);
 	at += sizeof(FLAME_DATA) - 1;
 	fwrite(at, 1, flame_page_end - at, f);
+	stackless_notes(r);
 	return 0;
 }
 
@@ -644,5 +646,6 @@ int print_pprof(const struct report *r, FILE *f)
 	put_field(&p.out, PROFILE_DEFAULT,
 		stacks_figure(r) == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
 	put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
+	stackless_notes(r);
 	return 0;
 }

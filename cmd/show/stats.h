@@ -100,6 +100,9 @@ struct report;
 /* Prints a note for each counter that is not 0, and for other values that are not known. */
 void health_notes(const struct report *r, const struct report_group *rg, FILE *f);
 
+/* Prints to standard error how many calls no stack of the groups has, if any. */
+void stackless_notes(const struct report *r);
+
 /* True if @r is one frame of a screen; a frame includes all notes. */
 bool report_is_frame(const struct report *r);
 
