@@ -24,12 +24,12 @@ teardown() {
 	common_teardown
 }
 
-# Entries of 400 ns, calls that are timed of a tenth of a millisecond: rate_hot takes four times the
+# Entries of 4 us, calls that are timed of a tenth of a millisecond: rate_hot takes four times the
 # default bound, rate_warm less than half of 5 %.
 set_prices() { # [LINK]: where it is not the best one, by the prices of that
 	local class prices=''
 
-	for class in 400 100000 100000 100000 100000; do
+	for class in 4000 100000 100000 100000 100000; do
 		prices+=" 0 $class 0 0"
 	done
 	fsn feature --calibrate
@@ -423,6 +423,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 assert_estimate() { # call|deep|heap ATTACH-OPTION...; with $reader: stream has these options
 	local kind=$1 quotient quotients='' i
 
+	need_fast_probes
 	shift
 	for i in 1 2 3; do
 		fsn feature --calibrate
@@ -511,6 +512,7 @@ heap_config() {
 @test "overhead: after a reset the few calls since then cost what calls did before" {
 	local before
 
+	need_fast_probes
 	fsn attach g paid_call --lib "$FIX/pays" --stacks all
 	capture "$FIX/pays" deep 11 1000
 	fsn stats g --reset --json

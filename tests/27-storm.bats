@@ -79,6 +79,8 @@ swapped() { # ROUNDS [STORM]: leaves the group
 	local what how want='' cases='' n=0 exit
 	need_fixture nowhere
 	while read -r what how; do
+		# Without a probe, too, some machines end a program with such a stack pointer.
+		[[ $what != noncanon ]] || "$FIX/nowhere" interrupted || continue
 		cases+=" $what" want+="$n:100 $how" n=$((n + 1))
 		want+=$'\n'
 	done <<-'END'
@@ -116,7 +118,7 @@ swapped() { # ROUNDS [STORM]: leaves the group
 			while read -r case calls how; do echo "$((16#$case)):$calls $how"; done | sort -n)" \
 			"${want%$'\n'}" "exit $exit"
 		assert_json '.[0].health.stacks | [.outermost, .no_memory, .nowhere, .no_rule, .lost]' \
-			'[0,1000,800,200,0]'
+			"[0,$((100 * $(grep -c no_memory <<<"$want"))),800,200,0]"
 		fsn detach st
 	done
 }

@@ -242,6 +242,7 @@ assert_write_alike() { # COPY THREADS ARG...
 	local copy=$BATS_TEST_TMPDIR/copy
 
 	need_tool taskset
+	need_fast_probes
 	copy_libc "$FIX/syscalls" "$copy"
 	assert_write_alike "$copy" ""
 	# With a second thread another part of the function makes the call.

@@ -725,12 +725,12 @@ teardown() {
 	need_bpf
 	need_no_sanitizer
 	need_tool strace
-	capture -t 170 tests/inject -O "$O" --every 127 --errors ENOMEM,EINTR attach replace
+	capture -t 500 tests/inject -O "$O" --every 127 --errors ENOMEM,EINTR attach replace
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
-	capture -t 170 tests/inject -O "$O" --every 61 --errors EPERM detach set reset \
+	capture -t 500 tests/inject -O "$O" --every 61 --errors EPERM detach set reset \
 		stats stats-reset list stream
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
-	capture -t 170 tests/inject -O "$O" --every 67 --errors KILL attach replace detach
+	capture -t 500 tests/inject -O "$O" --every 67 --errors KILL attach replace detach
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
@@ -739,7 +739,7 @@ teardown() {
 	need_bpf
 	need_no_sanitizer
 	need_tool strace
-	capture -t 170 tests/inject -O "$O" --only bpf,mmap --every 9 --errors EPERM set-filters
+	capture -t 500 tests/inject -O "$O" --only bpf,mmap --every 9 --errors EPERM set-filters
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 

@@ -8,6 +8,6 @@ load helpers
 @test "C, C++ and Python programs of several threads are not harmed by any command" {
 	need_bpf
 	need_tool nm bpftool python3
-	capture -t 160 tests/soak -O "$O" "${FSN_SOAK:-15}"
+	capture -t 500 tests/soak -O "$O" "${FSN_SOAK:-15}"
 	assert_output_match "^soak: [1-9][0-9]* commands, [1-9][0-9]* calls, 0 failed$"
 }

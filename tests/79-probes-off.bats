@@ -18,7 +18,7 @@ counts() {
 @test "tail calls: times of other calls exclude the probes of the target" {
 	local try
 
-	need_bpf
+	need_fast_probes
 	need_arch x86_64
 	fsn attach g calls_helper jumps_to_helper --lib "$FIX/others" --exit ret
 	# Three single-steps are in each call, 30 us. Where another took the CPU, it is tried again.
@@ -63,7 +63,7 @@ jumps_to_helper 300 0 300"
 assert_lost() { # THREADS
 	local calls spun short
 
-	need_bpf
+	need_fast_probes
 	fsn attach g 'others_*' --lib "$FIX/others" --exit ret
 	capture "$FIX/others" threads "$1" 10000
 	read -r _ calls spun <<<"$output"

@@ -50,7 +50,7 @@ assert_right() {
 @test "functions of no time, 1 us and 100 us show that, by each kind of link and of end" {
 	local link links exit
 
-	need_bpf
+	need_fast_probes
 	read_links
 	for link in "${links[@]}"; do
 		for exit in return early ret; do

@@ -139,7 +139,7 @@ need_deb() {
 	need_tool dpkg-deb dpkg-shlibdeps dpkg-buildflags dpkg strip
 	[[ -e /var/lib/dpkg/status ]] || skip "no Debian system"
 	if [[ ! -e $BATS_FILE_TMPDIR/deb ]]; then
-		in_source -t 170 deb
+		in_source -t 500 deb
 		tail -n 1 <<<"$output" >"$BATS_FILE_TMPDIR/deb"
 	fi
 	DEB=$(<"$BATS_FILE_TMPDIR/deb")
@@ -202,7 +202,7 @@ closure() { # PACKAGE...
 	[[ $(field Depends) =~ libbpf1\ .*libc6\ .*libcapstone4.*libdw1.*libelf1.*libjson-c5.*liblzma5 ]]
 	if command -v lintian >/dev/null; then
 		# It leaves files of its own.
-		TMPDIR=$BATS_TEST_TMPDIR capture -s any -t 120 lintian --fail-on error,warning "$DEB"
+		TMPDIR=$BATS_TEST_TMPDIR capture -s any -t 300 lintian --fail-on error,warning "$DEB"
 		assert_output ""
 		assert_eq "$status" 0
 	fi

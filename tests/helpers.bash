@@ -28,7 +28,7 @@ source "${BASH_SOURCE[0]%/*}/needs.bash"
 # Runs CMD with a time limit and nothing to read. STATUS may be `any`. Files, not pipes,
 # take the output: a process left behind must not keep the test waiting.
 capture() {
-	local want=0 limit=${FSN_TIMEOUT:-60} out=$BATS_TEST_TMPDIR/.out err=$BATS_TEST_TMPDIR/.err
+	local want=0 limit=${FSN_TIMEOUT:-180} out=$BATS_TEST_TMPDIR/.out err=$BATS_TEST_TMPDIR/.err
 
 	while [[ ${1-} == -[st] ]]; do
 		if [[ $1 == -s ]]; then want=$2; else limit=$2; fi
@@ -368,7 +368,7 @@ wait_ready() { # NAME: --wait of the fixtures; the first call comes after `tell 
 }
 
 wait_bg() { # [-s STATUS] [-t SEC] NAME: until it ends; $output and $stderr are its own
-	local want=0 limit=${FSN_TIMEOUT:-60}
+	local want=0 limit=${FSN_TIMEOUT:-180}
 
 	while [[ $1 == -[st] ]]; do
 		if [[ $1 == -s ]]; then want=$2; else limit=$2; fi
@@ -405,7 +405,7 @@ bg_reap() {
 }
 
 poll_until() { # [-t SEC] CMD...
-	local limit=${FSN_POLL:-20} end
+	local limit=${FSN_POLL:-60} end
 
 	if [[ $1 == -t ]]; then
 		limit=$2
