@@ -46,6 +46,26 @@ shop::Cart::add_all<short>"
 	assert_json '.[0].functions | length' 3
 }
 
+@test "a glob of symbols has demangled names" {
+	need_fixture cartcall
+	dry_names '*Cart*add*'
+	assert_output_line "shop::Cart::add(long)"
+	assert_output_line "shop::Cart::add_all<short>"
+	refute_output_match _Z
+	fsn attach g -r '^_ZN4shop4Cart5totalE|_ZNK4shop4Cart5totalE' --lib "$CART" --dry-run --json
+	assert_json '.[0].functions | map(.name)' '["shop::Cart::total"]'
+}
+
+@test "a table of a pipe has short names that differ" {
+	need_cart
+	fsn attach g 'shop::Cart::*' --lib "$CART"
+	fsn stats g --all
+	assert_output_match '^shop::Cart::add\(long\) +0 '
+	assert_output_match '^shop::Cart::add\(std::.*(\.\.\.|…).*, long\) +0 '
+	refute_output_match '^shop.{57}[^ ]'
+	fsn detach g
+}
+
 @test "every method of a class is counted, each for itself" {
 	need_cart
 	fsn attach g 'shop::Cart::*' --lib "$CART"

@@ -48,6 +48,7 @@ named() {
 	assert_eq "$(named cl::method)" "cl::method cl::method.isra.0"
 	assert_eq "$(named 'cl::method(int)')" "cl::method(int) cl::method(int).isra.0"
 	assert_eq "$(named 'cl::meth*')" "cl::method cl::method.isra.0"
+	assert_eq "$(named '_ZN2cl6meth*')" "cl::method cl::method.isra.0"
 }
 
 @test "clones: each has a row of its own, whose calls are counted" {

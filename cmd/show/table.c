@@ -328,6 +328,7 @@ static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int 
 
 #define TREND_MIN 5       /* less shows nothing */
 #define SHORT_NAME_MIN 12 /* columns: a name of less is cut at its end */
+#define LONG_NAME      60 /* columns of a name where no terminal has a width */
 
 /* The same with room for a sparkline behind them; its width, 0 where there is none. */
 static unsigned int choose_trend(const struct grid *grid, bool *shown, unsigned int limit)
@@ -407,6 +408,8 @@ static void fit_columns(const struct grid *grid, const bool *shown, size_t trend
 
 	for (size_t c = 0; c < grid->column_cnt; c++) {
 		width[c] = shown[c] ? column_width(grid, c) : 0;
+		if (!limit && grid->columns[c].elastic == TABLE_NAMES && width[c] > LONG_NAME)
+			width[c] = LONG_NAME;
 		total += shown[c] ? width[c] + 2 : 0;
 	}
 	while (limit && total > limit + 2) {

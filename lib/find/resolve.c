@@ -210,27 +210,35 @@ static const char *refusal(const struct arg *a, const struct match *m)
 	return NULL;
 }
 
-/* Sets the default name to print: as typed, or as in the symbol table. */
+/* Returns the text of a mangled name; NULL for any other name. */
+static const char *demangled_text(
+	struct resolver *r, const char *symbol, enum demangle_form form)
+{
+	_cleanup_free_ char *text = demangle_is_mangled(symbol) ? demangle(symbol, form) : NULL;
+
+	return text ? targets_text(r->res, text) : NULL;
+}
+
+/*
+ * Sets the default name to print: as typed, or as in the symbol table; functions that a pattern
+ * matches have demangled names.
+ */
 static void set_names(struct resolver *r, const struct arg *a, const struct match *m,
 	struct target *t)
 {
+	const char *given = a->req->name, *base = m->name ? m->name->base : NULL;
 	char buf[1024];
 
 	if (m->name) {
 		t->symbol = m->name->name;
-		if (demangle_is_mangled(t->symbol)) {
-			char *d = demangle(t->symbol, DEMANGLE_ARGS);
-
-			t->demangled = d ? targets_text(r->res, d) : NULL;
-			free(d);
-		}
+		t->demangled = demangled_text(r, t->symbol, DEMANGLE_ARGS);
+		if (!given && !m->shown && arg_is_lenient(a))
+			given = demangled_text(r, base ? base : t->symbol, DEMANGLE_NAME);
 	}
-	if (a->req->name && m->name && m->name->base) {
-		snprintf(buf, sizeof(buf), "%s%s", a->req->name,
-			m->name->name + strlen(m->name->base));
+	if (given) {
+		snprintf(buf, sizeof(buf), "%s%s", given,
+			base ? m->name->name + strlen(base) : "");
 		t->name = targets_text(r->res, buf);
-	} else if (a->req->name) {
-		t->name = targets_text(r->res, a->req->name);
 	} else if (m->shown) {
 		t->name = targets_text(r->res, m->shown);
 	} else if (m->name) {
