@@ -577,6 +577,7 @@ static __always_inline void call_counted(
 	if (run == RUN_NOW)
 		run = run_entry(stat);
 	call_count(ctx, fn, sp, same, stat);
+	cold_send();
 	if (run)
 		run_over(run, fn, RUN_ENTRY);
 }

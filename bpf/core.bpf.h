@@ -7,7 +7,9 @@
 #define FUNCSNOOP_CORE_BPF_H
 
 #include <linux/types.h>
+#define bpf_task_work bpf_task_work_of_headers /* of 6.18 and later only */
 #include <linux/bpf.h>
+#undef bpf_task_work
 #include <stdbool.h>
 
 #include <bpf/bpf_core_read.h>

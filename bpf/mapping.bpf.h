@@ -20,8 +20,14 @@ const volatile bool fsn_walks_stacks = false;
 const volatile __u32 fsn_page_shift = 12;
 const volatile struct fsn_file_name fsn_no_name = {}; /* too large for a stack */
 
+struct file_system_type {
+	int fs_flags;
+} __core;
+
 struct super_block {
 	__u32 s_dev;
+	struct file_system_type *s_type;
+	unsigned long s_magic;
 } __core;
 
 struct inode {

@@ -87,6 +87,12 @@ struct python {
 	struct fsn_python_code made;
 };
 
+/* The registers that a walk begins with, behind so many frames of the kernel. */
+struct walk_start {
+	__u64 pc, sp, fp;
+	__u32 exact, cnt;
+};
+
 /* One that is being made. */
 struct walk {
 	__u32 busy, cnt;
@@ -104,6 +110,7 @@ struct walk {
 	__u64 frames[FSN_FRAMES_MAX + 1];
 	__u64 window[WINDOW_WORDS];
 	struct python py;
+	struct walk_start start;
 	__u64 at;          /* the address that .cfi is of */
 	__u64 tag;         /* of .cfi's row in fsn_cfi_rows */
 	__u32 made;        /* rows made by this walk */

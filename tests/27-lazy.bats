@@ -147,6 +147,65 @@ own_ends() {
 	fsn detach st
 }
 
+# A library and a program of its own, whose pages of .eh_frame can be dropped.
+cold_setup() {
+	need_tool python3
+	COLD=$BATS_TEST_TMPDIR/cold
+	cp "$FIX/cold" "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
+	sync "$COLD"
+}
+
+run_cold() { # LINES
+	local status=0
+	python3 "$BATS_TEST_DIRNAME/cold_pages.py" "$COLD" "$1" || status=$?
+	((status != 77)) || skip "pages of files here can't be dropped"
+	assert_eq "$status" 0
+}
+
+need_later() {
+	"$FUNCSNOOP" feature --json | jq -e '.stacks_without_tables.why | test("from the disk")' >/dev/null ||
+		skip "this kernel has no bpf_task_work"
+}
+
+@test "lazy: a page that is not in memory is read by the thread: 200 of 200 stacks are complete" {
+	need_pages
+	need_later
+	cold_setup
+	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+	run_cold 200
+	fsn stats st --json
+	assert_json '.[0].health.stacks | with_entries(select(.value > 0))' '{"outermost":200}'
+	fsn stats st --format folded
+	sort <<<"$output" >"$BATS_TEST_TMPDIR/cold-stacks"
+	assert_eq "$(grep -cE ';main;cold_[0-9]+;fix_add 1$' <<<"$output")" 200
+	fsn reset st
+	# Nothing is to be read any more.
+	seq 0 199 | "$COLD" >/dev/null
+	fsn stats st --format folded
+	assert_eq "$(sort <<<"$output")" "$(cat "$BATS_TEST_TMPDIR/cold-stacks")"
+	fsn detach st
+}
+
+@test "lazy: a group with times reads no page of a file, and marks the stack" {
+	need_pages
+	cold_setup
+	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all
+	run_cold 20
+	fsn stats st --json
+	assert_json '.[0].health.stacks | with_entries(select(.value > 0))' '{"no_page":20}'
+	fsn detach st
+}
+
+@test "lazy: a process that exits before its page is read is counted, and its stack is marked" {
+	need_pages
+	cold_setup
+	fsn attach st s:exit_group --by stack --if comm==cold
+	run_cold 1
+	fsn stats st --format folded
+	assert_output_match '^\[cut: page of file not in memory\];cold_end;exit;.*;exit_group 1$'
+	fsn detach st
+}
+
 @test "stacks: a hint says how JIT code gets names" {
 	need_tool node
 	local pid

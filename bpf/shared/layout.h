@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 9
+#define FSN_LAYOUT 10
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -355,6 +355,9 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 #define FSN_RULES        16384 /* addresses of which it is kept what holds there */
 #define FSN_CFI_ROWS     65536 /* rows made of files without an unwind table; a power of two, */
 #define FSN_CFI_FILES    1024  /* and what is known of those files */
+#define FSN_COLD         1024  /* walks that are to be repeated; a power of two, */
+#define FSN_COLD_LEFT    8     /* and those that programs just find */
+#define FSN_TASK_WORK    0x7ffffff0 /* helper that lib/kernel/work.c replaces by a kernel function */
 
 /* A recorded stack; claimed by its hash, never freed. */
 struct fsn_stack {
@@ -362,7 +365,13 @@ struct fsn_stack {
 	unsigned int first; /* its first piece in fsn_frames */
 	unsigned int cnt;   /* number of frames; 0 while being written, or if fsn_frames is full */
 	unsigned int end;   /* enum fsn_walk_end */
-	unsigned int pad;
+	unsigned int instead; /* number of the stack that a later walk found instead; 0: none */
+};
+
+/* Of a walk that is to be repeated; no command reads it. */
+struct fsn_work {
+	unsigned long long work; /* struct bpf_task_work of the kernel */
+	unsigned int cold, pad;  /* 1 + a piece of fsn_frames; 0: free */
 };
 
 #define FSN_FRAMES_PIECE 16
@@ -374,6 +383,8 @@ struct fsn_file_ref {
 	unsigned int file; /* its number; 0: it has no table yet, */
 	unsigned int pid;  /* and a process that maps it, */
 	unsigned long long at; /* there */
+	unsigned int unread; /* its pages could not be read */
+	unsigned int pad;
 };
 
 /* What the command that asks has mapped, in the answer. */
@@ -552,6 +563,10 @@ struct fsn_ctl {
 	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
 	unsigned int turns;
 	unsigned int tables; /* how often commands have made tables of files that were met */
+	/* Walks to be repeated that no thread knows of yet: its number, and a piece of fsn_frames. */
+	unsigned long long cold[FSN_COLD_LEFT];
+	unsigned int cold_stacks; /* stacks that have, or are to have, another one .instead */
+	unsigned int pad;
 };
 
 #define FSN_MARKS 4096 /* of threads */

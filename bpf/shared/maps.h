@@ -45,6 +45,7 @@ struct fsn_meta {
 	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
 	unsigned int key_kernel;    /* the same of the kernel that is launched */
 	unsigned int key_cgroup;    /* the same of the cgroup */
+	unsigned int key_stack;     /* the same of the stack */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
 	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
@@ -52,7 +53,7 @@ struct fsn_meta {
 	struct price price; /* what probes take here */
 	/* What they were to take, of a CPU's time; 0: whatever they do. */
 	unsigned int budget; /* FSN_SHARE_ALL: all of it */
-	unsigned int sampled_cpus, pad; /* CPUs that are sampled; 0: none are to be */
+	unsigned int sampled_cpus; /* CPUs that are sampled; 0: none are to be */
 	unsigned int left_out; /* in the text: functions left out for that, five lines each */
 	unsigned int block_sets; /* of blocks of memory, a power of two; 0: none are followed */
 	unsigned int duty; /* GPUs are recorded for one of so many seconds; 0, 1: always */
@@ -237,6 +238,7 @@ struct fsn_text {
 	X(CTL, ctl, ARRAY(struct fsn_ctl), 1, READERS)       \
 	X(RINGS, rings, OUTER, FSN_STREAMS_MAX, OWNER)       \
 	X(SYNC, sync, OUTER, 1, OWNER)                       \
-	X(TABLES, tables, OUTER, n->stacks ? FSN_FILES_MAX : 1, OWNER)
+	X(TABLES, tables, OUTER, n->stacks ? FSN_FILES_MAX : 1, OWNER) \
+	X(WORKS, works, ARRAY(struct fsn_work), n->cold ? FSN_COLD : 1, OWNER)
 
 #endif

@@ -726,6 +726,7 @@ static void describe_meta(
 	meta->key_caller = keys_at(keys, FSN_BY_CALLER);
 	meta->key_kernel = keys_at(keys, FSN_BY_KERNEL);
 	meta->key_cgroup = keys_at(keys, FSN_BY_CGROUP);
+	meta->key_stack = keys_at(keys, FSN_BY_STACK);
 	memcpy(meta->key, d->key_text, sizeof(meta->key));
 	memcpy(meta->sum, d->sum_text, sizeof(meta->sum));
 }

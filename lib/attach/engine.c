@@ -26,6 +26,7 @@ struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 		[MAPID_RINGS] = skel->maps.fsn_rings,
 		[MAPID_SYNC] = skel->maps.fsn_sync,
 		[MAPID_TABLES] = skel->maps.fsn_tables,
+		[MAPID_WORKS] = skel->maps.fsn_works,
 	};
 
 	return map[id];

@@ -381,7 +381,8 @@ static void look_at_pages(struct feature_report *r)
 	f->answer = answer_of(!code);
 	if (!code)
 		snprintf(r->pages_why, sizeof(r->pages_why),
-			"of programs that start after attach: .eh_frame is read from the page cache");
+			"of programs that start after attach: .eh_frame is read from the page cache%s",
+			task_work_id() ? ", or from the disk" : "");
 	f->why = r->pages_why;
 }
 

@@ -189,6 +189,10 @@ static void engine_size_cfi(struct engine *e)
 	e->skel->rodata->fsn_cfi = true;
 	e->skel->rodata->fsn_vmemmap = pages.vmemmap;
 	e->skel->rodata->fsn_page_base = pages.base;
+	if (!e->task_work)
+		return;
+	task_work_name(e->skel->obj, FSN_TASK_WORK, e->task_work);
+	e->skel->rodata->fsn_cold = true;
 }
 
 /* What a walk works with is of the size that a value of its map has. */
@@ -257,6 +261,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.holds = spec->holds || spec->stack_holds,
 		.pauses = spec->pauses,
 		.judged = spec->judged,
+		.cold = e->task_work,
 	};
 }
 
@@ -285,6 +290,8 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->slot_cnt = slot_cnt(spec);
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
+	/* What is read would be in times. */
+	e->task_work = spec->stack_cnt && !spec->timed_cnt && !waits ? task_work_id() : 0;
 	sizes = map_sizes(e, spec);
 	for (int i = 0; i < MAPID_CNT; i++) {
 		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));

@@ -523,7 +523,7 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	return 0;
 }
 
-/* Reads a stack that was added after stacks_read(). */
+/* Reads a stack that was added or completed after stacks_read(). */
 static void read_again(const struct stacks *s, uint32_t i)
 {
 	struct fsn_stack *stack = &s->stacks[i];
@@ -546,8 +546,10 @@ struct stack stacks_get(const struct stacks *s, uint64_t number)
 	if (!number || number > s->cnt)
 		return (struct stack) {};
 	stack = &s->stacks[number - 1];
-	if (!stack->cnt)
+	if (!stack->cnt || (stack->end == FSN_WALK_NO_PAGE && !stack->instead))
 		read_again(s, number - 1);
+	if (stack->instead && stack->instead != number)
+		return stacks_get(s, stack->instead);
 	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
 	if (stack->cnt > FSN_FRAMES_MAX || pieces > s->frames_cnt ||
 		stack->first > s->frames_cnt - pieces)

@@ -191,6 +191,17 @@ struct kernel_pages {
  */
 int kernel_pages_find(struct kernel_pages *ret_found, char why[KERNEL_PAGES_WHY]);
 
+struct bpf_object;
+
+/*
+ * Returns the number of the kernel function by which a BPF program lets a thread run a callback that
+ * may sleep before it returns to user mode; 0 if there is none (before 6.18).
+ */
+uint32_t task_work_id(void);
+
+/* Lets the programs of @object, which are not loaded yet, call function @id instead of @helper. */
+void task_work_name(struct bpf_object *object, int32_t helper, uint32_t id);
+
 /* --- what is safe --------------------------------------------------------------------------- */
 
 /*

@@ -25,7 +25,7 @@ struct map_sizes {
 	size_t slots; /* calls in progress */
 	size_t block_sets, places;
 	bool has_more, wide, nesting, split, children, holds, pauses, callers, launches, sleeps;
-	bool gpus, pythons, judged;
+	bool gpus, pythons, judged, cold;
 };
 
 /* Returns the number of entries of map @id in such a group, at least one. */

@@ -350,6 +350,7 @@ struct table {
 	struct handles handles;
 	struct spreads spreads;
 	struct callers *callers;
+	struct fsn_stack *stacks; /* NULL: none has another one instead */
 	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
 
@@ -366,6 +367,7 @@ static void table_done(struct table *t)
 	spreads_done(&t->spreads);
 	free(t->live);
 	free(t->names);
+	free(t->stacks);
 	callers_free(t->callers);
 }
 
@@ -396,6 +398,25 @@ static int kernels_read(const struct group *g, struct table *t)
 	if (!code)
 		handles_read(g, &t->handles);
 	return code;
+}
+
+/* Stacks that were completed later. */
+static int stacks_completed(const struct group *g, const struct stats_view *view, struct table *t)
+{
+	if (!g->meta.key_stack || g->meta.key_stack > FSN_KEYS || !t->keys || !view->ctl.cold_stacks)
+		return 0;
+	t->stacks = xcalloc(g->meta.stack_cnt, sizeof(*t->stacks));
+	return map_read(
+		group_fd(g, MAPID_STACKS), 0, g->meta.stack_cnt, sizeof(*t->stacks), t->stacks);
+}
+
+/* Calls of a stack that was completed later have its number. */
+static void complete_stack(const struct group *g, const struct table *t, struct fsn_key *key)
+{
+	unsigned long long *word = &key->word[(g->meta.key_stack - 1) * FSN_KEY_WIDE];
+
+	if (*word && *word <= g->meta.stack_cnt && t->stacks[*word - 1].instead)
+		*word = t->stacks[*word - 1].instead;
 }
 
 static int names_read(const struct group *g, struct table *t)
@@ -431,6 +452,8 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 		code = callers_read(g, t);
 	if (!code)
 		code = kernels_read(g, t);
+	if (!code)
+		code = stacks_completed(g, view, t);
 	if (!code)
 		spreads_read(g, view, &t->spreads);
 	if (t->places || t->kernels)
@@ -559,6 +582,8 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 		group_key_spread(g, &t->keys[i], &row.key);
 	else
 		named_key(g, t, i, &row);
+	if (t->stacks)
+		complete_stack(g, t, &row.key);
 	if (t->places)
 		name_caller(g, view, t, i, s, &row);
 	if (t->kernels)
