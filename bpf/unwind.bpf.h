@@ -205,15 +205,16 @@ static __always_inline __u64 row_search(__u32 file, __u64 offset)
 }
 
 /*
- * The process stops until somebody has made it, as it is in its own code: one thread alone is in
- * no system call that this would end.
+ * The process stops until somebody has made it, if it is in its own code: one thread alone is in
+ * no system call that this would end. Where its thread is about to sleep it is in one, and the
+ * signal would be sent behind the switch, in another process.
  */
 static __noinline int hold_for_table(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_hold *hold;
 
-	if (task->signal->live.counter != 1 || task->pid != task->tgid)
+	if (task->__state || task->signal->live.counter != 1 || task->pid != task->tgid)
 		return 0;
 	hold = hold_of(task->tgid);
 	/* Where there is no room for how long it is stopped, it isn't. */
