@@ -91,6 +91,25 @@ int fsn_fault(struct fault *ctx)
 
 /* --- who stops, and how long -------------------------------------------------------------------- */
 
+/* Run-queue latency of @task, ever. */
+static __always_inline __u64 delay_of(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+/* The same where it has just got a CPU. */
+static __always_inline __u64 delay_until_now(const struct task_struct *task)
+{
+	__u64 since, now;
+
+	if (!bpf_core_field_exists(task->sched_info.run_delay) ||
+		!bpf_core_field_exists(task->se.cfs_rq->rq))
+		return delay_of(task);
+	since = task->sched_info.last_queued;
+	now = task->se.cfs_rq->rq->clock;
+	return delay_of(task) + (since && now > since ? now - since : 0);
+}
+
 const volatile struct fsn_stop fsn_no_stop = {}; /* stacks have little room */
 
 /*
@@ -145,6 +164,7 @@ int fsn_signal(__u64 *ctx)
 	else
 		stop->by = FSN_STOPPER_OTHER;
 	stop->at_ns = bpf_ktime_get_ns();
+	stop->at_delay_ns = delay_of(task);
 	return 0;
 }
 
@@ -159,9 +179,13 @@ static __always_inline void pause_begins(struct task_struct *task)
 		own = stop_make(tid);
 	if (!own || own->since_ns)
 		return;
+	own->since_ns = bpf_ktime_get_ns();
+	own->since_delay_ns = delay_of(task);
 	/* A thread that is alone has sent itself the signal. */
-	own->since_ns = tid == pid && task->signal->live.counter == 1 ? stop->at_ns
-								       : bpf_ktime_get_ns();
+	if (tid == pid && task->signal->live.counter == 1) {
+		own->since_ns = stop->at_ns;
+		own->since_delay_ns = stop->at_delay_ns;
+	}
 	add(&ctl.pausing, 1);
 }
 
@@ -181,6 +205,7 @@ static __always_inline void pause_ends(struct task_struct *task)
 		return;
 	ns = now - own->since_ns;
 	own->total_ns += ns;
+	own->delay_ns += delay_until_now(task) - own->since_delay_ns;
 	own->until_ns = now;
 	own->since_ns = 0;
 	add(&ctl.pausing, -1);
@@ -225,12 +250,29 @@ static __always_inline __u64 paused_ever(void)
 	return own ? own->total_ns : 0;
 }
 
+/*
+ * Run-queue latency of the current thread, ever, without that at the end of its stops, which is no
+ * call's time. Not static, so that it is verified once.
+ */
+__noinline __u64 delay_unpaused(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tid = task->pid;
+	struct fsn_stop *own = fsn_may_pause ? bpf_map_lookup_elem(&fsn_stops, &tid) : NULL;
+
+	return delay_of(task) - (own ? own->delay_ns : 0);
+}
+
+/* The call in @slot begins. */
 static __noinline int pause_keep(__u32 slot)
 {
 	__u64 *kept = bpf_map_lookup_elem(&fsn_pauses, &slot);
+	struct fsn_nest *nest = bpf_map_lookup_elem(&fsn_nests, &slot);
 
 	if (kept)
 		*kept = paused_ever();
+	if (nest)
+		nest->delay = delay_unpaused() >> FSN_DELAY_SHIFT;
 	return 0;
 }
 

@@ -326,14 +326,6 @@ static __always_inline void path_end(const struct fsn_nest *nest, __s64 net)
 		add(&stat->self_ns, net - nest->inner_ns);
 }
 
-/* Run-queue latency of @task, ever. */
-static __always_inline __u32 nest_delay(const struct task_struct *task)
-{
-	return bpf_core_field_exists(task->sched_info.run_delay)
-		       ? task->sched_info.run_delay >> FSN_DELAY_SHIFT
-		       : 0;
-}
-
 /*
  * The call of @fn in the locked @slot begins at @where, in @parent as far as that was
  * known before the slot was claimed. Whether that has jumped to it.
@@ -365,7 +357,7 @@ static __always_inline bool nest_open(
 	nest->parent = parent;
 	nest->inner_ns = nest->probes_ns = 0;
 	nest->inner_delay = 0;
-	nest->delay = nest_delay(task);
+	nest->delay = delay_of(task) >> FSN_DELAY_SHIFT; /* or as pause_keep() has it */
 	nest->preempted = task->nivcsw;
 	nest->open = outer_open | open;
 	nest->flags = again ? FSN_NEST_AGAIN : 0;
@@ -405,7 +397,7 @@ static __always_inline void nest_goes_on(
 	nest_collect(&parts, nest, conf ? conf->overhead_ns : 0);
 	parts.inner_ns = (took > 0 ? took : 0) - parts.probes_ns;
 	parts.probes_ns += conf ? conf->entry_ns : 0;
-	nest_add(outer, &parts, nest_delay(bpf_get_current_task_btf()) - nest->delay);
+	nest_add(outer, &parts, (__u32)(delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay);
 }
 
 /* A step outwards from @word. Returns the next one, or 0. */
@@ -537,7 +529,7 @@ static __always_inline __s64 nest_ends(
 	const struct fsn_conf *conf, __s64 net, __u64 ns, struct fsn_split *split)
 {
 	struct nest_parts parts = {};
-	__u32 delay = nest_delay(task) - nest->delay;
+	__u32 delay = (__u32)(delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay;
 	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0;
 
 	net -= nest->probes_ns;
@@ -667,7 +659,7 @@ static __noinline int split_begin(__u32 slot)
 	split->switches = switches_of(task);
 	split->start = task->se.exec_start;
 	split->ran = task->se.sum_exec_runtime;
-	split->delay = task->sched_info.run_delay;
+	split->delay = delay_unpaused();
 	split->behind = clock_behind(task);
 	split->cpu = bpf_get_smp_processor_id();
 	split->known = 0;
@@ -692,7 +684,7 @@ static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
 		off += (__u64)behind * ((__u64)off * SHARE / (off + ran)) / SHARE;
 	if (fsn_may_pause)
 		off -= pause_in(slot);
-	queued = task->sched_info.run_delay - split->delay;
+	queued = delay_unpaused() - split->delay;
 	if (off < 0)
 		off = 0;
 	if (off > most)

@@ -484,17 +484,6 @@ static __always_inline int open_slot(const struct task_struct *task, __u32 *ret_
 	return word & FSN_OPEN_SLOT_MASK;
 }
 
-/* How long it has been runnable without a CPU, up to now, when it has just got one. */
-static __always_inline __u64 delay_of(const struct task_struct *task)
-{
-	__u64 since = task->sched_info.last_queued, now;
-
-	if (!since || !bpf_core_field_exists(task->se.cfs_rq->rq))
-		return task->sched_info.run_delay;
-	now = task->se.cfs_rq->rq->clock;
-	return task->sched_info.run_delay + (now > since ? now - since : 0);
-}
-
 static __noinline int sleep_count(__u32 fn, __u32 tgid, __u32 stack, __u64 ns)
 {
 	struct fsn_sleep_at key = { .fn = fn, .epoch = READ(ctl.epoch), .tgid = tgid, .stack = stack };
@@ -523,7 +512,7 @@ static __always_inline void sleep_ends(struct task_struct *task)
 		return;
 	now = bpf_ktime_get_ns();
 	ns = now > split->slept ? now - split->slept : 0;
-	queued = delay_of(task) - split->slept_delay;
+	queued = delay_until_now(task) - split->slept_delay;
 	split->slept = 0;
 	sleep_count(fn, task->tgid, split->stack, ns > queued ? ns - queued : 0);
 }
@@ -543,7 +532,7 @@ int fsn_sleep(__u64 *ctx)
 	if (!split)
 		return 0;
 	split->slept = bpf_ktime_get_ns();
-	split->slept_delay = prev->sched_info.run_delay;
+	split->slept_delay = delay_of(prev);
 	split->stack = stack_of_thread(ctx, SWITCH_FRAMES);
 	return 0;
 }

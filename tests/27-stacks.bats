@@ -309,6 +309,45 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 		and .fix_add.max_ns <= ([$took - 300000000, $first] | max)' "$doc"
 }
 
+# Below a program of normal priority a nice one waits for its CPU for long, after a stop, too.
+@test "run-queue latency after a stop for a table is taken off once" {
+	local doc=$BATS_TEST_TMPDIR/doc lib=$BATS_TEST_TMPDIR/libcopy cpu took
+
+	need_arch x86_64
+	need_tool taskset
+	cp "$FIX/libfix.so.1" "$lib.1"
+	cpu=$(taskset -cp $$ | sed 's/.*[ ,-]//')
+	start_bg burns taskset -c "$cpu" sh -c 'while :; do :; done'
+	start_bg r "$FUNCSNOOP" run st dl_round fix_add --lib "$FIX/dlcall" --lib "$FIX/libfix.so.1" \
+		--stacks all --with split --format json -o "$doc" -- env LD_PRELOAD="$FIX/libfix.so.1" \
+		taskset -c "$cpu" nice -n 19 "$FIX/dlcall" --step "$lib" fix_nested 1 1 5
+	wait_line -t 60 r '^step'
+	tell r
+	wait_bg -t 120 r
+	stop_bg burns
+	took=$(sed -n 's/^took 1 //p' "$(bg_out r)")
+	output=$(<"$doc")
+	assert_json '.[0].health.held_times' 1
+	# It uses 5 ms of the CPU.
+	assert_json ".[0].health.held_ns as \$held | .[0].functions[] | select(.name == \"dl_round\") |
+		[.calls, .returns, .on_cpu_ns >= 4750000, .total_ns <= $took - \$held,
+		.on_cpu_ns + .queued_ns + .blocked_ns == .total_ns]" '[1,1,true,true,true]'
+}
+
+@test "a program is not stopped for a table while it sleeps" {
+	local lib=$BATS_TEST_TMPDIR/libcopy
+
+	cp "$FIX/libfix.so.1" "$lib.1"
+	start_bg r "$FUNCSNOOP" run st dl_round --lib "$FIX/dlcall" --stacks all --with split \
+		--format json -o "$BATS_TEST_TMPDIR/doc" -- "$FIX/dlcall" --step "$lib" fix_sleep_us 1 1 20000
+	wait_line -t 60 r '^step'
+	tell r
+	wait_bg -t 60 r
+	output=$(<"$BATS_TEST_TMPDIR/doc")
+	assert_json '.[0] | [.health.held_times, .functions[0].calls, .functions[0].returns,
+		.functions[0].blocked_ns >= 19000000]' '[0,1,1,true]'
+}
+
 @test "stacks of slow calls are followed when they end, and others have none" {
 	need_arch x86_64
 	local want exit

@@ -602,11 +602,13 @@ enum fsn_stopper {
  */
 struct fsn_stop {
 	unsigned long long at_ns; /* of the process, when that signal was sent */
+	unsigned long long at_delay_ns; /* run-queue latency of its receiver then, ever */
 	unsigned int by;          /* enum fsn_stopper */
 	unsigned int pad;
 	unsigned long long since_ns; /* of the thread: it is stopped since; 0: it is not */
+	unsigned long long since_delay_ns; /* its run-queue latency then, ever */
 	unsigned long long until_ns; /* when it last continued */
-	unsigned long long total_ns;
+	unsigned long long total_ns, delay_ns; /* of which it waited for a CPU, continued */
 };
 
 #endif
