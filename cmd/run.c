@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop run: attach, look and detach in one command, around another one perhaps.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ static const char *contradiction(const struct options *o)
 	if (o->attach.attach.children && !o->command && !o->attach.draft.pid_cnt)
 		return "--children needs --pid: whose?";
 	if (o->no_children && !o->command)
-		return "--no-children goes with COMMAND only";
+		return "--without children goes with COMMAND only";
 	if (o->command && o->stats.watch)
 		return "--watch needs the screen, which is COMMAND's";
 	if (o->attach.config && o->attach.words.cnt > 1)
@@ -95,6 +96,28 @@ static int read_views(struct options *o, struct err *err)
 	return code;
 }
 
+/*
+ * Whether the first word is a FUNCTION, as GROUP was left out: it can't name a group, or it is no
+ * preset and the line says where functions are.
+ */
+static bool starts_with_function(const struct options *o)
+{
+	const struct attach_options *a = &o->attach;
+	struct preset_set *set = NULL;
+	int code;
+
+	if (!o->words.cnt || a->config)
+		return false;
+	if (strpbrk(o->words.word[0], ":*?[(+/~"))
+		return true;
+	for (size_t i = 1; i < o->words.cnt; i++)
+		if (a->libs.cnt || strchr(o->words.word[i], ':'))
+			return false;
+	code = preset_find(o->words.word[0], &set, NULL);
+	preset_set_free(set);
+	return code == -ENOENT && (a->libs.cnt || a->pids.cnt || o->command);
+}
+
 /* --json applies to the stream with --stream, else to the table: each has its own globals. */
 static bool finish(struct options *o, struct globals *stats_g, struct globals *stream_g)
 {
@@ -102,8 +125,7 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	struct err err = {};
 	const char *wrong;
 
-	/* A word that can't name a group is a FUNCTION: GROUP was left out. */
-	if (words->cnt && strpbrk(words->word[0], ":*?[(+/~")) {
+	if (starts_with_function(o)) {
 		*--words->word = (char *)"run";
 		words->cnt++;
 	}

@@ -236,7 +236,7 @@ static int begin(struct session *s, struct err *err)
 	else if (a->attach.children && processes)
 		cmd_note(s->o->g,
 			"to follow children, %zu other process%s pay%s for breakpoints, too; "
-			"use --no-children to spare them",
+			"use --without children to spare them",
 			processes, processes == 1 ? "" : "es", processes == 1 ? "s" : "");
 	return 0;
 }

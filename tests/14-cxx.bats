@@ -46,6 +46,16 @@ shop::Cart::add_all<short>"
 	assert_json '.[0].functions | length' 3
 }
 
+@test "a C++ name with a wrong scope or letter has the near one as a hint" {
+	need_fixture cartcall
+	fsn -s 1 attach g shop::Bag::total --lib "$CART" --dry-run
+	assert_stderr_match "^hint: did you mean 'shop::Cart::total'"
+	fsn -s 1 attach g totl --lib "$CART" --dry-run
+	assert_stderr_match "^hint: did you mean 'shop::Cart::total'"
+	fsn -s 1 attach g xyz --lib "$CART" --dry-run
+	refute_stderr_match "did you mean"
+}
+
 @test "a glob of symbols has demangled names" {
 	need_fixture cartcall
 	dry_names '*Cart*add*'

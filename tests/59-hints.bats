@@ -50,7 +50,7 @@ hint_table() {
 	cat <<-'END'
 		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
 		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: a file that debuginfod-find has fetched gives back what was stripped
-		%s to probe the process alone; --force follows children anyway|--pid PID+, or run COMMAND, with more than 64 other processes that map the file|children of a process that shares its file with many
+		use --pid without + to probe the process alone; --force follows children anyway|--pid PID+ with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
 		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe|calls that leave by a jump|50-engine: calls that leave by a jump show no time, and why is said
 		%zu name%s, such as '%s', %s only imported: --lib %s|--lib with a glob of imported names|functions that are only imported are found where the hint says
@@ -156,7 +156,9 @@ hint_table() {
 		%llu blocks found no room and are not here: attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%s not among what is held: no room; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
-		to follow children, %zu other process%s pay%s for breakpoints, too; use --no-children to spare them|run COMMAND while others map the file|other processes are spared by run
+		a command follows --: 'funcsnoop run%s'|run PRESET COMMAND without --|the command of a preset follows two dashes
+		children of the command are not traced: %zu other processes map the same file and would pay for it; --force traces children|run COMMAND while very many map the file|children of a process that shares its file with many
+		to follow children, %zu other process%s pay%s for breakpoints, too; use --without children to spare them|run COMMAND while others map the file|other processes are spared by run
 		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
@@ -465,6 +467,11 @@ meant() { # FUNCTION MEANT
 	assert_stderr_match '^fix_add +5 '
 }
 
+@test "hint: the command of a preset follows two dashes" {
+	follow 1 "^a command follows --: " "$QUOTED" run syscalls true
+	assert_stderr_match '^execve '
+}
+
 @test "hint: a function of the kernel is named without its module" {
 	local said
 
@@ -642,7 +649,7 @@ meant() { # FUNCTION MEANT
 }
 
 @test "hint: children of a process that shares its file with many" {
-	local pids lib=$BATS_TEST_TMPDIR/libmany.so
+	local pids hint lib=$BATS_TEST_TMPDIR/libmany.so
 
 	cp "$LIB" "$lib"
 	start_many 66 "$lib" LD_PRELOAD="$lib"
@@ -652,9 +659,11 @@ meant() { # FUNCTION MEANT
 	fsn detach g
 	fsn attach g fix_add --lib "$lib" --pid "${pids[0]}" --children --force
 	fsn detach g
-	follow 125 "^use --no-children to probe the process alone" \
-		"s,^use (--no-children).*,funcsnoop run $lib:fix_add \1 -- env LD_PRELOAD=$lib $CALL add 7," \
-		run "$lib:fix_add" -- env LD_PRELOAD="$lib" "$CALL" add 7
+	fsn run "$lib:fix_add" -- sh -c "LD_PRELOAD=$lib '$CALL' add 2; exec env LD_PRELOAD=$lib '$CALL' add 7"
+	hint=$(sed -n 's/.*children of the command are not traced: 66 other processes .*; \(--force\) traces children$/\1/p' <<<"$stderr")
+	assert_stderr_match '^fix_add +7 '
+	fsn run "$lib:fix_add" "$hint" -- sh -c "LD_PRELOAD=$lib '$CALL' add 2; exec env LD_PRELOAD=$lib '$CALL' add 7"
+	assert_stderr_match '^fix_add +9 '
 	kill "${pids[@]}"
 }
 
@@ -1250,8 +1259,9 @@ own_namespace() { # STATUS SCRIPT CMD...
 	wait_ready c
 	fsn run "$LIB:fix_add" -- "$CALL" add 3
 	hint=$(sed -n 's/^funcsnoop run: to follow children, 1 other process pays for breakpoints, too; use \(.*\) to spare them$/\1/p' <<<"$stderr")
-	[[ $hint == --no-children ]] || fail "$stderr"
-	fsn run "$LIB:fix_add" "$hint" -- "$CALL" add 3
+	[[ $hint == "--without children" ]] || fail "$stderr"
+	# shellcheck disable=SC2086 # two words
+	fsn run "$LIB:fix_add" $hint -- "$CALL" add 3
 	refute_stderr_match 'other process'
 	assert_stderr_match '^fix_add +3 '
 	tell c

@@ -629,8 +629,36 @@ nobody_is_held() {
 	assert_stderr_match 'calls of 5 children are not counted'
 }
 
-@test "--no-children keeps to COMMAND itself" {
-	fsn run "$LIB:fix_add" --no-children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
+@test "a FUNCTION without a library is found in the program, a system call, or a library" {
+	fsn run fix_add -- "$FIX/call" add 3
+	assert_stderr_match '^fix_add +3 '
+	fsn run main fix_add -- "$FIX/call" add 3
+	assert_stderr_match '^main +1 '
+	assert_stderr_match '^fix_add +3 '
+	fsn run 'fix_ad*' -- "$FIX/call" add 3
+	assert_stderr_match '^fix_add +3 '
+	fsn run fix_add --lib "$LIB" -- "$FIX/call" add 3
+	assert_stderr_match '^fix_add +3 '
+	need_tracefs
+	fsn run execve -- "$FIX/call" add 3
+	assert_stderr_match '^execve +1 '
+	start_bg w "$FIX/call" --wait add 9
+	wait_ready w
+	start_bg r "$FUNCSNOOP" run fix_add -p "$(bg_pid w)"
+	poll_until grep -q 'attached to 1 function' "$(bg_err r)"
+	tell w
+	wait_bg w
+	stop_bg -INT r
+	assert_output_match '^fix_add +9 '
+	fsn -s 125 run fix_adt -- "$FIX/call" add 3
+	assert_stderr_match "^hint: did you mean 'fix_add' in "
+	fsn -s 125 run 'fix_adt*' -- "$FIX/call" add 3
+	assert_stderr_match "^hint: did you mean 'fix_add' in "
+	nothing_left
+}
+
+@test "--without children keeps to COMMAND itself" {
+	fsn run "$LIB:fix_add" --without children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
 	assert_eq "$(calls_of fix_add)" 5
 	nothing_left
 }

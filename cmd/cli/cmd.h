@@ -176,7 +176,7 @@ int draft_of_words(struct attach_options *o, const char *name,
  * as each pays for pages and time; where children are followed, those that are nobody's pay
  * for each call.
  */
-int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err);
 
 #endif

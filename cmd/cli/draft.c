@@ -68,7 +68,22 @@ static int check_cgroups(const struct attach_options *o, const struct draft *dra
 	return 0;
 }
 
-int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+static bool are_many(const struct draft *draft, size_t processes)
+{
+	return processes * draft->probed_cnt > HITS_MAX;
+}
+
+/* COMMAND alone has the breakpoints then. */
+static void spare_others(struct attach_options *o, size_t processes)
+{
+	o->attach.children = false;
+	cmd_note(o->g,
+		"children of the command are not traced: %zu other processes map the same file and "
+		"would pay for it; --force traces children",
+		processes);
+}
+
+int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err)
 {
 	size_t processes = count_mapping(o, draft);
@@ -76,6 +91,11 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 
 	if (!o->draft.pid_cnt || o->attach.children)
 		code = draft_mappers(draft, &processes, err);
+	if (!code && o->of_command && o->attach.children && !o->force &&
+		(processes > BYSTANDERS_MAX || are_many(draft, processes)))
+		spare_others(o, processes);
+	if (o->of_command && !o->attach.children)
+		processes = 1;
 	*ret_processes = processes;
 	if (!code)
 		code = check_cgroups(o, draft, err);
@@ -90,10 +110,9 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 			"the same file",
 			processes);
 		return err_hint(err,
-			"%s to probe the process alone; --force follows children anyway",
-			o->of_command ? "use --no-children" : "use --pid without +");
+			"use --pid without + to probe the process alone; --force follows children anyway");
 	}
-	if (processes * draft->probed_cnt <= HITS_MAX)
+	if (!are_many(draft, processes))
 		return 0;
 	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
 		draft->probed_cnt, processes);
@@ -507,6 +526,35 @@ static int find_second_preset(struct attach_options *o, struct preset_set **ret_
 	return 0;
 }
 
+/* The only FUNCTION may be a preset that is misspelt, or of the kernel. */
+static int hint_function(const char *word, struct err *err)
+{
+	struct preset_set *set = NULL;
+	struct err preset = {};
+
+	if (!strchr(word, ':') && preset_find(word, &set, &preset) == -ENOENT && preset.hint[0])
+		*err = preset;
+	else if (!err->hint[0] && syscall_number(word) >= 0)
+		err_hint(err, "did you mean 's:%s'", word);
+	preset_set_free(set);
+	return err->code;
+}
+
+/* "syscalls ls -l": the command needs the mark before it. */
+static int hint_command(const struct attach_options *o, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	size_t len = 0, first = o->words.cnt - o->draft.function_cnt;
+	char line[ERR_HINT_LEN] = "";
+
+	if (strcmp(o->g->command, "run") != 0 || started_find(o->words.word[first], &path, NULL))
+		return err->code;
+	for (size_t i = 0; i < o->words.cnt && len < sizeof(line); i++)
+		len += snprintf(line + len, sizeof(line) - len, "%s %s", i == first ? " --" : "",
+			o->words.word[i]);
+	return err_hint(err, "a command follows --: 'funcsnoop run%s'", line);
+}
+
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
@@ -525,7 +573,12 @@ int draft_of_words(struct attach_options *o, const char *name,
 	}
 	o->draft.name = name;
 	code = group_name_check(name, err);
-	return code ? code
-		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
-			      ret_draft, err);
+	if (code)
+		return code;
+	code = draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true, ret_draft, err);
+	if (code == -ENOENT && *ret_set && o->draft.function_cnt)
+		return hint_command(o, err);
+	if (code == -ENOENT && !*ret_set && o->draft.function_cnt == 1)
+		return hint_function(o->draft.functions[0], err);
+	return code;
 }

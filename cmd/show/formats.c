@@ -47,6 +47,8 @@ static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 		pid_t pid = 0;
 		int code = group_lib_mappers(s->group, i, procs, &cnt, &pid, NULL);
 
+		if (path[0] == '[') /* the kernel */
+			continue;
 		if (group_lib_stale(s->group, i))
 			fprintf(f, "%s is another file now: attach again\n", path);
 		else if (!code && !cnt)

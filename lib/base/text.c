@@ -401,12 +401,10 @@ const char *strtab_at(const char *buf, size_t len, uint32_t offset)
 
 #define DISTANCE_MAX_LEN 255
 
-/* Edits that make another name: a quarter of the letters and one, never all of them. */
+/* Edits that make another name: a quarter of the letters, or one of three letters. */
 static unsigned int limit_of(const struct suggest *s)
 {
-	unsigned int limit = s->len / 4 + 1;
-
-	return limit < s->len ? limit : s->len ? s->len - 1 : 0;
+	return s->len > 3 ? s->len / 4 : s->len > 2;
 }
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
@@ -481,9 +479,24 @@ void suggest_init(struct suggest *s, const char *wanted)
 	*s = (struct suggest) { .wanted = wanted, .len = strlen(wanted) };
 }
 
+unsigned int suggest_distance(const char *wanted, const char *name)
+{
+	struct suggest s;
+	unsigned int limit, edits;
+
+	suggest_init(&s, wanted);
+	limit = limit_of(&s);
+	edits = distance(wanted, name, limit);
+	return edits > limit ? ~0u : edits;
+}
+
 void suggest_offer(struct suggest *s, const char *name, const char *where)
 {
-	unsigned int score = score_of(s, name);
+	suggest_offer_at(s, name, score_of(s, name), where);
+}
+
+void suggest_offer_at(struct suggest *s, const char *name, unsigned int score, const char *where)
+{
 	size_t at = 0;
 
 	if (score == ~0u || strcmp(name, s->wanted) == 0)

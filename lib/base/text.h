@@ -156,10 +156,15 @@ void suggest_init(struct suggest *s, const char *wanted);
 
 /*
  * Offers a name: kept if it is among the nearest and near enough. That is an edit distance,
- * ignoring case, of at most a quarter of the length plus one, or that one name contains the other.
+ * ignoring case, of at most a quarter of the length, or that one name contains the other.
  * The wanted name itself is skipped. @where is printed as "NAME in WHERE"; it can be NULL.
  */
 void suggest_offer(struct suggest *s, const char *name, const char *where);
+
+/* Returns the edit distance of two names, or ~0u if it is over a quarter of the length. */
+unsigned int suggest_distance(const char *wanted, const char *name);
+/* Offers a name as if it had that distance; ~0u: not at all. */
+void suggest_offer_at(struct suggest *s, const char *name, unsigned int score, const char *where);
 
 /* True if the nearest name differs in so few letters that a typing error is likely. */
 bool suggest_is_near(const struct suggest *s);

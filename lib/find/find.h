@@ -232,6 +232,9 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
 bool libfind_lacks(const struct libfind *lf);
 void libfind_forgive(struct libfind *lf);
 
+/* Adds the files of code that the given processes map. */
+void libfind_add_mapped(struct libfind *lf, struct objects *ret_objects);
+
 /*
  * Adds the dependencies of @closure, recursively, if each is found and unambiguous. Stops at the
  * number of files that the dynamic linker could load.

@@ -2,6 +2,8 @@
 // Errors of the resolver, with suggestions of similar names.
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "elf/elf_file.h"
@@ -34,23 +36,43 @@ static const char *last_part(const char *name)
 	return p;
 }
 
-/* Offers a demangled name, for a complete demangled name or for its last part. */
+/* True if a mangled name has an identifier, after its length, that is like @wanted. */
+static bool has_near_ident(const char *mangled, const char *wanted)
+{
+	char ident[256], *end;
+	unsigned long len;
+
+	for (const char *p = mangled; *p; p = end) {
+		p += strcspn(p, "0123456789");
+		len = strtoul(p, &end, 10);
+		if (!len || len >= sizeof(ident) || strnlen(end, len) < len)
+			continue;
+		snprintf(ident, len + 1, "%s", end);
+		if (suggest_distance(wanted, ident) != ~0u)
+			return true;
+	}
+	return false;
+}
+
+/* Offers a demangled name, complete or by its last part. */
 static void offer_demangled(
 	struct near *n, const struct elf_name *name, bool qualified, const char *where)
 {
-	char **grown, *text;
+	const char *wanted = last_part(n->s.wanted);
+	unsigned int edits;
+	char *text;
 
 	if (n->cnt >= SHOWN_MAX)
 		return;
 	text = demangle(name->name, DEMANGLE_NAME);
-	grown = text ? array_grow(n->strings, n->cnt, sizeof(*grown)) : NULL;
-	if (!grown) {
-		free(text);
+	if (!text)
 		return;
-	}
-	n->strings = grown;
+	n->strings = array_grow(n->strings, n->cnt, sizeof(*n->strings));
 	n->strings[n->cnt++] = text;
-	if (qualified || strcmp(last_part(text), n->s.wanted) == 0)
+	edits = suggest_distance(wanted, last_part(text));
+	if (edits != ~0u)
+		suggest_offer_at(&n->s, text, edits, where);
+	else if (qualified)
 		suggest_offer(&n->s, text, where);
 }
 
@@ -74,7 +96,8 @@ static struct ident shared_ident(const char *wanted)
 static void offer_lib(struct near *n, const struct arg *a, const struct object *lib,
 	const char *where)
 {
-	struct ident id = shared_ident(a->name);
+	const char *wanted = n->s.wanted;
+	struct ident id = shared_ident(wanted);
 	const struct elf_func *funcs;
 	size_t cnt;
 
@@ -88,14 +111,16 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 			const struct elf_name *name = &funcs[i].names[k];
 			bool mangled = demangle_is_mangled(name->name);
 
-			if (name->piece && !strchr(a->name, '.') &&
-				strncmp(name->name, a->name, strlen(a->name)) != 0)
+			if (name->piece && !strchr(wanted, '.') &&
+				strncmp(name->name, wanted, strlen(wanted)) != 0)
 				continue;
 
-			if (!a->qualified && mangled == demangle_is_mangled(a->name))
+			if (!a->qualified && mangled == demangle_is_mangled(wanted))
 				suggest_offer(&n->s, name->name, where);
-			if (mangled && id.len >= 3 &&
-				memmem(name->name, name->len, id.p, id.len))
+			if (mangled &&
+				(has_near_ident(name->name, last_part(wanted)) ||
+					(id.len >= 3 &&
+						memmem(name->name, name->len, id.p, id.len))))
 				offer_demangled(n, name, a->qualified, where);
 		}
 	}
@@ -377,11 +402,23 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 	return at;
 }
 
+/* The name without the special characters of a glob, for a comparison with names. */
+static char *letters_of(const struct arg *a)
+{
+	char *text = xstrdup(a->name), *to = text;
+
+	for (const char *from = a->name; *from; from++)
+		if (!a->patterned || !strchr("*?[]", *from))
+			*to++ = *from;
+	*to = '\0';
+	return text;
+}
+
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
+	_cleanup_free_ char *prefix = NULL, *letters = letters_of(a);
 	__cleanup(near_done) struct near n = { 0 };
 	const struct object *importer = NULL, *stripped;
-	_cleanup_free_ char *prefix = NULL;
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;
@@ -395,10 +432,10 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	stripped = find_stripped(a);
 	if (imported && !stripped)
 		return hint_imported(r, a, importer, name, imported);
-	suggest_init(&n.s, a->name);
+	suggest_init(&n.s, letters);
 	if (a->lib && asprintf(&prefix, "%s:", a->lib) >= 0)
 		n.s.prefix = prefix;
-	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++)
+	for (size_t i = 0; !a->regex && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
 	/*

@@ -239,6 +239,22 @@ void libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs
 	}
 }
 
+void libfind_add_mapped(struct libfind *lf, struct objects *ret_objects)
+{
+	const struct object *file;
+
+	if (libfind_read_procs(lf, NULL))
+		return;
+	for (size_t i = 0; i < lf->proc_cnt; i++) {
+		const struct lib_proc *p = &lf->procs[i];
+
+		for (size_t k = 0; k < p->maps->cnt; k++)
+			if (p->maps->maps[k].exec &&
+				!open_mapping(lf, p, &p->maps->maps[k], &file, NULL))
+				objects_add(ret_objects, file);
+	}
+}
+
 static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
 {
 	for (size_t i = 0; i < p->maps->cnt; i++) {

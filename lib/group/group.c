@@ -778,6 +778,15 @@ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs, 
 {
 	const struct mappers_file file = { g->libs[lib].dev, g->libs[lib].ino,
 		group_lib(g, lib) };
+	_cleanup_asked_ struct asked asked = {};
 
-	return mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
+	if (asked_read(g, &asked, NULL) || !asked.by_pid)
+		return mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
+	*ret_cnt = 0;
+	for (size_t i = asked.pid_cnt; i-- > 0;)
+		if (mappers_has(procs, asked.pids[i], &file, 1) > 0) {
+			*ret_pid = asked.pids[i];
+			++*ret_cnt;
+		}
+	return 0;
 }

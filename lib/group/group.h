@@ -156,7 +156,10 @@ void group_has_grown(const struct group *g);
 /* True if any function has a threshold for slow calls. */
 bool group_has_slow(const struct group *g);
 
-/* Counts the processes of @procs that map library @lib, and gets the first: mappers_count(). */
+/*
+ * Counts the processes of @procs that map library @lib and whose calls count, and gets the first:
+ * mappers_count().
+ */
 struct procs;
 _must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);

@@ -327,6 +327,59 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 	return code;
 }
 
+/* True if @func is of a file that it does not name. */
+static bool is_homeless(const char *func)
+{
+	size_t len;
+
+	return target_kind_of(func)->in_files && !function_lib(func, &len);
+}
+
+static bool has_homeless(const struct draft_opts *opts)
+{
+	for (size_t i = 0; !opts->preset && !opts->lib_cnt && i < opts->function_cnt; i++)
+		if (is_homeless(opts->functions[i]))
+			return true;
+	return false;
+}
+
+/* The names of system calls mean these if the program has no such function. */
+static void mean_syscalls(struct draft *draft)
+{
+	char text[64];
+
+	for (size_t i = 0; i < draft->requests.cnt; i++) {
+		struct request *req = &draft->requests.req[i];
+
+		if (!is_homeless(req->func) || syscall_number(req->func) < 0)
+			continue;
+		snprintf(text, sizeof(text), "s:%s", req->func);
+		req->func = targets_text(&draft->found, text);
+	}
+}
+
+/* Adds the programs of the processes, or the program to be run, and with @all what they load. */
+static void find_home(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
+	bool all)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < opts->pid_cnt + (opts->program != NULL); i++) {
+		__cleanup(objects_done) struct objects found = {};
+
+		if (i < opts->pid_cnt && program_path(opts->pids[i], path, sizeof(path)) <= 0)
+			continue;
+		if (libfind_get(finder, i < opts->pid_cnt ? path : opts->program, &found, NULL))
+			libfind_forgive(finder);
+		for (size_t k = 0; k < found.cnt; k++)
+			objects_add(l, found.object[k]);
+	}
+	if (all && opts->pid_cnt)
+		libfind_add_mapped(finder, l);
+	else if (all)
+		libfind_closure(finder, l);
+}
+
 /*
  * Sets the threshold: of the last --slow that matches the function, otherwise that of the
  * configuration.
@@ -529,6 +582,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		.procs = opts->procs,
 	};
 	_cleanup_draft_ struct draft *draft = xcalloc(1, sizeof(*draft));
+	bool homeless;
 	int code;
 
 	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
@@ -543,10 +597,18 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		find.pids = NULL;
 	draft->finder = libfind_new(&find);
 	code = find_libs(&draft->looked, draft->finder, opts, err);
+	homeless = !code && has_homeless(opts);
+	if (homeless)
+		find_home(&draft->looked, draft->finder, opts, false);
 	if (!code)
 		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
 		code = draft_resolve(draft, &draft->looked, opts, err);
+	if (code == -ENOENT && homeless && draft->looked.cnt) {
+		mean_syscalls(draft);
+		find_home(&draft->looked, draft->finder, opts, true);
+		code = draft_resolve(draft, &draft->looked, opts, err);
+	}
 	if (!code) {
 		types_of_files(&draft->found, opts->rules.keep_args);
 		list_missing(draft);
