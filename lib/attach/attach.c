@@ -15,15 +15,17 @@
 #include "internal.h"
 #include "proc/proc.h"
 
-/* --- functions that two groups probe: each has the other's programs in its times ----------- */
+/* --- functions that two groups probe: the overhead of each is in the times of the other ---- */
 
-/* What a draft's targets lie in, as groups keep it: by the draft's objects. */
+/* The files of a draft's targets, by the draft's object numbers, in the form that groups store. */
 struct places {
 	const struct draft *draft;
 	struct object_id *ids;
 };
 
-/* Whether @lib is object number @object: what is no file is told by the targets' kind alone. */
+/*
+ * True if @lib is object @object. Objects that are not files have no ids; their kinds must match.
+ */
 static bool is_same_object(const struct fsn_lib *lib, const struct places *p, uint32_t object)
 {
 	return lib->dev == p->ids[object].dev && lib->ino == p->ids[object].ino;
@@ -36,7 +38,7 @@ static int compare_sites(const void *a, const void *b)
 	return (x->site_offset > y->site_offset) - (x->site_offset < y->site_offset);
 }
 
-/* @sorted are the functions of @g by the place of their entry probe. */
+/* @sorted: the functions of @g, sorted by the offset of their entry probe. */
 static bool is_probed_by(const struct group *g, const struct fsn_func *sorted,
 	const struct places *p, const struct target *f)
 {
@@ -80,7 +82,7 @@ static size_t count_shared(const struct bpffs *fs, const char *name, const struc
 	return cnt;
 }
 
-/* which other group probes functions of @draft, into @report. */
+/* Stores in @report the group that probes the most functions of @draft. */
 static void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report)
 {
 	_cleanup_free_ struct object_id *ids = xcalloc(draft->objects.cnt + 1, sizeof(*ids));
@@ -104,7 +106,7 @@ static void find_shared(const struct bpffs *fs, const struct draft *draft, struc
 	}
 }
 
-/* --- from a draft to pinned links: ends first, then entries, then the switch, then the name --- */
+/* --- from a draft to pinned links: exit probes, entry probes, engine_arm(), then the name ----- */
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {
@@ -138,7 +140,7 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 
 #define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */
 
-/* Whether the main thread of @pid has ended, and others run. */
+/* True if the main thread of @pid has exited while others run. */
 static bool main_thread_ended(pid_t pid)
 {
 	pid_t tid = proc_thread("/proc", pid);
@@ -146,7 +148,7 @@ static bool main_thread_ended(pid_t pid)
 	return tid && tid != pid;
 }
 
-/* The C library defines them: what counts is who calls them, or has them linked in. */
+/* True if @elf imports these functions of the C library, or may have them linked in statically. */
 static bool ends_threads(struct elf_file *elf)
 {
 	static const char *const names[] = { "pthread_exit", "thrd_exit" };
@@ -175,9 +177,9 @@ static bool mapping_ends_threads(pid_t pid, const struct proc_map *map)
 }
 
 /*
- * The same, or whether it may end before the process does: some file that the process maps
- * calls pthread_exit(3) or thrd_exit(3), as far as files can be read. What it opens later,
- * and system calls without the C library, are not seen. @procs says what it maps.
+ * True if the main thread has exited or may exit before the process does, because a file that the
+ * process maps may call pthread_exit(3) or thrd_exit(3). Libraries that the process opens later and
+ * raw system calls are not detected.
  */
 static bool main_thread_may_end(struct procs *procs, pid_t pid)
 {
@@ -194,8 +196,8 @@ static bool main_thread_may_end(struct procs *procs, pid_t pid)
 }
 
 /*
- * The kernel tells a process by its main thread's memory. When that thread has ended a new
- * link finds nothing; one of a perf event, which looks at every call, finds nothing more
+ * The kernel filters by the mm of the process's main thread. After that thread has exited, a new
+ * link matches no process. A perf event link, which compares the mm at every hit, stops matching
  * (uprobe_perf_filter, kernel/trace/trace_uprobe.c).
  */
 static bool is_known_by_pid(const struct draft *draft, const struct attach_opts *opts,
@@ -208,9 +210,10 @@ static bool is_known_by_pid(const struct draft *draft, const struct attach_opts 
 }
 
 /*
- * Whether processes that are not asked for are to have no breakpoints: a link for each
- * process. The programs filter all the same, as children share their parent's; to follow
- * those, everybody has them, as the kernel's filter knows no children.
+ * True if each process of the filter gets links of its own, so that other processes have no
+ * breakpoints. The BPF programs still check the filter, because a forked child inherits
+ * breakpoints. Tracing children needs links for all processes, because the kernel's filter excludes
+ * children.
  */
 bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode)
@@ -231,7 +234,9 @@ static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
 	return by_pid ? opts->filter.pid_cnt : 1;
 }
 
-/* Only root can keep it: every attach of others would take so much longer. */
+/*
+ * Only root calibrates: others cannot cache the result, so each of their attaches would repeat it.
+ */
 static void find_price(const struct draft *draft, struct bpffs *fs, enum link_mode mode,
 	struct price *ret_price)
 {
@@ -249,7 +254,7 @@ static void find_price(const struct draft *draft, struct bpffs *fs, enum link_mo
 	*ret_price = c.price;
 }
 
-/* Who has logged in, whatever sudo made of that since; else who this is. */
+/* Returns the login UID, which sudo does not change, or the real UID if there is none. */
 static uid_t login_uid(void)
 {
 	int64_t uid;
@@ -288,7 +293,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->uid = login_uid();
 	meta->sampled_cpus = engine_sampled_cpus(e);
 	meta->duty = draft->duty;
-	meta->pid = getppid(); /* the command: this runs apart from it */
+	meta->pid = getppid(); /* the command: this runs in its helper process */
 	for (int i = 0; i < MAPID_CNT; i++)
 		meta->map_id[i] = map_number(engine_map_fd(e, i));
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
@@ -310,7 +315,7 @@ static void on_progress(size_t done, size_t total, void *arg)
 			p->opts->progress_arg);
 }
 
-/* One list of probes: a link for all processes, or one for each that is asked for. */
+/* Attaches one list of probes, either for all processes or for each process of the filter. */
 static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
@@ -450,7 +455,9 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.python = opts->stack_cnt && (opts->stacks_python || spec.stacks == STACKS_OF_THREADS);
 	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
 	spec.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS;
-	/* Where threads are looked at they may be in system calls that a stop would end. */
+	/*
+	 * Sampled threads are not stopped: they may be in system calls that a stop would interrupt.
+	 */
 	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept &&
 		spec.stacks == STACKS_OF_CALLS;
 	spec.pauses = opts->holds || opts->held || spec.stack_holds;
@@ -490,7 +497,10 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		return bare->work(e, &probes, by_pid, bare->arg, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
-	/* Behind a tracepoint of the group on what ends: who is taken off the list counts no more. */
+	/*
+	 * Last, so that a group's own program on a process exit tracepoint runs before the one that
+	 * removes the process from the filter.
+	 */
 	if (!code)
 		code = engine_follow(e, opts->pids_fd, dir_fd, err);
 	if (!code)
@@ -534,8 +544,8 @@ struct making {
 };
 
 /*
- * Runs apart: a link that is not made to its end leaves breakpoints. Whoever dies waiting
- * for it has no group, or a whole one, and nothing that is left to others.
+ * Runs in the helper process, because a process that is killed while it creates a link leaves
+ * orphaned breakpoints. If the command is killed, the group is either complete or absent.
  */
 static void make_group(void *arg)
 {
@@ -551,10 +561,10 @@ static void make_group(void *arg)
 	if (!code)
 		code = bpffs_publish(m->fs, m->draft->name, m->opts->replace, &err);
 	m->err = err;
-	/* What is staged now is a failed group or a replaced one. */
+	/* The staging directory now has the failed or the replaced group. */
 	if (code || m->opts->replace)
 		bpffs_remove(m->fs, m->draft->name, on_progress, &removing, NULL);
-	if (apart_orphaned()) /* its lock is nobody else's now */
+	if (apart_orphaned()) /* the command is gone, so only this process still has its lock */
 		bpffs_unlock(m->fs);
 }
 

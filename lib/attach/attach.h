@@ -33,7 +33,7 @@ struct budget {
 #define BLOCKS_USUAL 262144 /* tracked allocations (default) */
 #define BLOCKS_MAX   16777216
 
-#define RATE_USUAL 99 /* of samples: no multiple of what is done at whole fractions of a second */
+#define RATE_USUAL 99 /* samples per second; 99 avoids lockstep with activity at 100 Hz */
 #define RATE_MAX   10000
 
 struct attach_opts {
@@ -48,26 +48,26 @@ struct attach_opts {
 	struct budget budget; /* as budget_try() left it */
 	uint32_t blocks;  /* maximum number of tracked allocations; 0: none */
 	uint32_t stack_cnt; /* size of the stack table for grouping by stack; 0: no stacks */
-	uint32_t rate;      /* of samples, Hz; 0: as usual */
+	uint32_t rate;      /* samples per second; 0: RATE_USUAL */
 	uint32_t stacks_of; /* record the stack of one call in N; 0: of all */
-	const char *program; /* with .unborn: which they are to become, or NULL */
-	uint64_t definition; /* attach_definition() of it, kept for who asks again; or 0 */
+	const char *program; /* with .unborn: the file that they will execute, or NULL */
+	uint64_t definition; /* attach_definition(), stored for later comparisons; 0: none */
 	bool split;       /* split times into on-CPU, runnable and blocked */
 	bool nesting;     /* track nested calls */
-	bool stacks_python; /* with frames of Python; those of threads always have them */
+	bool stacks_python; /* include Python frames (sampled stacks always do) */
 	bool raw;         /* do not subtract the probe overhead */
 	bool replace;     /* replace a group of that name */
-	bool children;    /* what the processes of .filter start from now on counts, too */
-	bool unborn;      /* the processes of .filter are yet to become other programs */
-	bool kept;        /* it goes with this process: keeper_start() */
-	bool holds;       /* processes of .filter are stopped when they have mapped code, and
-			     nothing is counted: holds_open() */
-	bool held;        /* another group holds the processes of .filter: that is no call's time */
-	uint32_t runs_bits; /* run time is measured of one hit of 1 << N; 0: FSN_RUNS_BITS */
-	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
+	bool children;    /* also count children that the processes of .filter start from now on */
+	bool unborn;      /* the processes of .filter have not called execve() yet */
+	bool kept;        /* the group is removed when this process exits: keeper_start() */
+	bool holds;       /* stop processes of .filter when they have mapped code, and count
+			     nothing: holds_open() */
+	bool held;        /* another group stops the processes of .filter: subtract those times */
+	uint32_t runs_bits; /* measure run time in one hit of 1 << N; 0: FSN_RUNS_BITS */
+	int pids_fd;      /* above 0: the list of another group, instead of .filter.pids */
 	/*
-	 * Told how many @things, probes, of @total are attached or, when a replaced group goes,
-	 * removed; and, where that takes a second, what is looked through for stacks.
+	 * Reports how many @things of @total are done: probes attached, probes of a replaced group
+	 * removed, or, if it takes longer than a second, MB of files read for stacks.
 	 */
 	void (*progress)(const char *what, const char *things, size_t done, size_t total,
 		void *arg);
@@ -86,50 +86,51 @@ struct attach_report {
 	uint64_t until_ns; /* CLOCK_MONOTONIC of its end, or 0 */
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
-	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
-	struct left_out no_tables; /* files at which stacks will end */
+	struct price price; /* overhead of its probes; .at_ns is 0 if it is not known */
+	struct left_out no_tables; /* files at which stack walks will stop */
 	size_t shared_cnt;  /* functions that another group probes at the same place */
 	char shared_group[GROUP_NAME_MAX + 1]; /* the group that has most of them */
 };
 
 /*
- * A number that two groups have in common when the same was asked for and found: functions, their
- * files, where probes go, types, options. Not of it are prices, which are measured, the limits of a
- * budget, and .replace. -ENOMEM.
+ * Computes a hash of the functions, their files, the probe sites, the types and the options of a
+ * group. Two groups with the same hash would be attached in the same way. Measured overhead, the
+ * functions that a budget has limited, and .replace are not part of it. Returns 0 or -ENOMEM.
  */
 _must_check_ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	uint64_t *ret_definition, struct err *err);
 
-/* A target as it will be shown once it is attached. */
+/* Returns @t in the form in which commands show it after the attach. */
 struct group_func target_shown(const struct target *t);
 
 /*
- * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_draft() would
- * for want of privilege or of a link, before anything has been made.
+ * Replaces LINK_AUTO by the best kind of link that the kernel supports. Fails like attach_draft()
+ * if a privilege or the kind of link is missing, before anything is created.
  */
 _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
 
 /*
- * Whether @c can be asked of the functions of @draft, of which *@ret_never lack an argument:
+ * Checks that @c can be evaluated for functions of @draft. *@ret_never of them lack an argument:
  * condition_bind().
  */
 _must_check_ int attach_check_condition(
 	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err);
 
-/* The same of keys: keys_bind(). */
+/* Checks @keys in the same way: keys_bind(). */
 _must_check_ int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	struct keys_left *ret_left, struct err *err);
 
-/* The same of memory: whether some function of @draft is known to hand it out. */
+/* Checks that some function of @draft is known to allocate memory: rules_bind(). */
 struct rules_left;
 _must_check_ int attach_check_memory(
 	const struct draft *draft, struct rules_left *ret_left, struct err *err);
 
 /*
- * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
- * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
- * -EBUSY when the lock is held too long. On failure nothing is left behind. What probes take
- * is measured first where that is not known since the boot and can be kept (calibrate()).
+ * Attaches @draft as a group. Takes the lock of @fs. Calibrates first (calibrate()), unless that
+ * was done since the boot or its result cannot be cached. A failed attach leaves nothing in bpffs.
+ *
+ * Returns 0, -EEXIST if the group exists and .replace is not set, -EPERM without the privileges,
+ * -EOPNOTSUPP if the kernel lacks the kind of link, or -EBUSY if the lock is held too long.
  */
 int attach_draft(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err);

@@ -19,10 +19,10 @@
  */
 
 #define S_NS       1000000000ULL
-#define BLURRED_PART 16 /* of the cost is kept when the program was slowed down much */
-#define ENTRY_PART 16 /* the sampled returns cost at most this part of what the entries cost */
-#define SPARSE     20 /* a slowed program has a part of its CPU time for itself, at least */
-#define IDLE       10 /* a program that uses less than this part of a CPU counts as so busy */
+#define BLURRED_PART 16 /* keep 1/16 of the cost if probes slowed the program down much */
+#define ENTRY_PART 16 /* the returns of sampled calls cost at most 1/16 of the entries */
+#define SPARSE     20 /* a slowed program is assumed to use at least 1/20 of its CPU time itself */
+#define IDLE       10 /* a program that uses less than 1/10 of a CPU counts as using 1/10 */
 
 static uint64_t granted_ns(uint32_t share)
 {
@@ -126,7 +126,7 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share)
 	return out;
 }
 
-/* A little less of it; false where nothing is left but to leave it out. */
+/* Limits @f by one step. False if it can only be left out. */
 static bool lower(struct budget_func *f)
 {
 	uint32_t ends_ns = f->whole_ns > f->entry_ns ? f->whole_ns - f->entry_ns : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What probes take of the time of who meets them.
+// Calibration: measures the overhead of probes on this machine.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -22,16 +22,16 @@
 #include "kernel/kernel.h"
 #include "target/draft.h"
 
-/* --- what was measured, kept until the next boot ------------------------------------------- */
+/* --- results, cached until the next boot --------------------------------------------------- */
 
 /*
- * A line for each kind of link and build: which of them, then overhead, whole, rest and run of each
- * class. A build is told by its programs, and by the code that they are timed on.
+ * The cache has one line per link kind and build, with overhead, whole, rest and run of each class.
+ * A build is identified by its BPF programs and by KEPT_CODE_NO.
  */
 #define KEPT_CACHE        "calibration"
 #define LINE_MAX_LEN 512
 #define LINES_MAX    (BOOTCACHE_MAX / LINE_MAX_LEN - 1)
-#define KEPT_CODE_NO      3 /* one more when calibrate.c's code, or what is timed of it, is another */
+#define KEPT_CODE_NO      3 /* increment when the measured code or the measurement changes */
 
 /* "session of 1-0123456789abcdef at" */
 static void line_begin(char *begin, size_t size, enum link_mode mode)
@@ -88,7 +88,7 @@ static const char *next_line(const char *line)
 	return *line ? line + 1 : line;
 }
 
-/* It stands first; what was kept longest is forgotten. */
+/* Writes the new line first, and drops the oldest line if there are too many. */
 static void calibration_write(enum link_mode mode, const struct calibration *calibration)
 {
 	_cleanup_free_ char *old = bootcache_read(KEPT_CACHE);
@@ -131,7 +131,7 @@ struct counters_of {
 	uint32_t fn_cnt, row_cnt;
 };
 
-/* Run times that programs have measured of calls. */
+/* Run times of the BPF programs, as they measured them. */
 #define RUNS_MAX 256
 struct runs {
 	uint64_t entry_ns[RUNS_MAX], end_ns[RUNS_MAX];
@@ -194,14 +194,14 @@ static int compare_u64(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Sorts @values. 0: there are none. */
+/* Sorts @values. Returns 0 if there are none. */
 static uint64_t lower_quartile(uint64_t *values, int cnt)
 {
 	qsort(values, cnt, sizeof(*values), compare_u64);
 	return cnt ? values[cnt / 4] : 0;
 }
 
-/* A clock may have steps of 10 ns, so that one of the values alone says little. */
+/* A mean, because a clock may have steps of 10 ns and a single value is then too coarse. */
 static uint64_t lower_mean(uint64_t *values, int cnt)
 {
 	uint64_t sum = 0;
@@ -213,7 +213,7 @@ static uint64_t lower_mean(uint64_t *values, int cnt)
 	return half ? sum / half : 0;
 }
 
-/* The mean of the lower half of those, entry and end together; 0: there are none. */
+/* Returns the mean of the lower half, entry and exit added; 0 if there are none. */
 static uint64_t runs_usual(struct runs *runs)
 {
 	return lower_mean(runs->entry_ns, runs->entry_cnt) +
@@ -221,19 +221,19 @@ static uint64_t runs_usual(struct runs *runs)
 }
 
 /*
- * Timing system calls of our own while they are targets: one whose end is looked for, and one
- * that is only counted.
+ * System calls: funcsnoop times its own calls while they are targets, one timed and one only
+ * counted.
  *
- * What disturbs only ever adds: of many windows the one that took least counts, and what the
- * same calls took before is taken off. All processes pay meanwhile, for a tenth of a second.
+ * Disturbances only ever add time, so the fastest of many windows is used, minus the fastest window
+ * of the same calls without probes. The probes slow down all processes for a tenth of a second.
  */
 
 #define CALLS_CACHE   "syscalls"
-#define CALLS_CODE_NO 2 /* one more when what is timed is another */
+#define CALLS_CODE_NO 2 /* increment when the measurement changes */
 #define CALL_TIMES   100
 #define WINDOWS 200
 
-/* The order of these is that of a draft: what has times stands first. */
+/* In the order of a draft: timed targets are first. */
 enum { TIMED, COUNTED, CALL_CNT };
 
 static const struct {
@@ -246,7 +246,7 @@ static const struct {
 
 struct took {
 	uint64_t bare_ns[CALL_CNT], probed_ns[CALL_CNT]; /* of CALL_TIMES calls */
-	uint64_t run_ns[CALL_CNT]; /* the programs' own, of one call; 0: not known */
+	uint64_t run_ns[CALL_CNT]; /* run time of the BPF programs per call; 0: not known */
 };
 
 static uint64_t time_call_window(long number)
@@ -390,28 +390,28 @@ int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err)
 	return 0;
 }
 
-/* --- timing functions of our own under probes, all kinds of them in one attach ------------- */
+/* --- functions: funcsnoop times its own, with all kinds of probes in one attach ------------- */
 
 /*
- * What disturbs only ever adds, and often does so for a while: on a busy machine a window
- * of calls can be half as long again as the next. So of each window the tenth that is
- * fastest is looked at, the lowest of all windows is taken, and when the next lowest is not
- * nearly the same the figures are told to be noise. What is subtracted from every duration
- * must rather be too little than too much.
+ * Disturbances only ever add time, and often last for a while: on a busy machine one window of
+ * calls can take half as long again as the next. So each window counts with its fastest tenth, and
+ * the lowest window is used. If the second lowest is not nearly the same, the result is reported as
+ * noise. The correction of a duration must rather be too small than too large.
  *
- * What calls take of their caller's time is taken off its own time, often a thousand times, and
- * too little is as wrong there as too much: the lower quartile of windows inside of a probed
- * call, since a call in a call takes a bit more.
+ * The overhead that calls cause in their caller is subtracted from the caller's self time, often a
+ * thousand times, and there too little is as wrong as too much. It is the lower quartile of windows
+ * inside a probed call, because a nested call costs a bit more.
  *
- * The programs' own run time is a part of all that. They measure it here as in any group, whose run
- * time is compared with it.
+ * The run time of the BPF programs is part of both. They measure it here as in any group, so that
+ * the run time of a group can be compared with it.
  */
 
-/* --- functions to be probed: their first instruction is known ------------------------------- */
+/* --- the probed functions -------------------------------------------------------------------- */
 
 /*
- * In assembly, so that neither the compiler nor its options decide what a probe stands on.
- * The one kind begins with what kernels emulate, the other with what they single-step.
+ * In assembly, so that the probed instructions do not depend on the compiler and its options.
+ * Half of the functions start with an instruction that kernels emulate, half with one that kernels
+ * single-step.
  */
 #define FUNC(name, entry, end)                                                                \
 	__asm__(".pushsection .text\n"                                                       \
@@ -439,7 +439,7 @@ int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err)
 #define EMULATED "adr x9, .\n"
 #define STEPPED  "add x9, x0, #1\n"
 #define JUMP     "b calibrate_target\n"
-#define EARLY    RET /* no dearer: the kernel emulates it */
+#define EARLY    RET /* emulated, so a probe before it would not be cheaper */
 #define CALL                                                                                  \
 	"stp x29, x30, [sp, #-16]!\n.cfi_def_cfa_offset 16\n.cfi_offset 30, -8\n"            \
 	"mov x9, x0\nmov x0, x1\nblr x9\n"                                                   \
@@ -478,12 +478,12 @@ static void (*const calibrate_funcs[PRICE_INSNS][PRICE_ENDS])(void) = {
 
 #define GROUP_NAME  "calibration"
 #define CLASSES     (PRICE_INSNS * PRICE_ENDS)
-#define WARM        6  /* calls before those that are looked at */
+#define WARM        6  /* warm-up calls, not measured */
 #define CALLS       40
 #define WINDOWS_MIN 12
 #define WINDOWS_MAX 40
 #define BUDGET_NS   120000000ULL
-#define RUNS_BITS   4  /* run time is measured of one call of 16: more would show in the others */
+#define RUNS_BITS   4  /* measure run time in one call of 16: more would slow down the others */
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -651,9 +651,9 @@ static void calibration_of(struct windows *w, struct calibration *ret_calibratio
 	*ret_calibration = c;
 }
 
-/* --- what is probed ------------------------------------------------------------------------- */
+/* --- the draft ------------------------------------------------------------------------------ */
 
-/* Where the function at @addr lies in our file. */
+/* Finds the offset in /proc/self/exe of the function at @addr. */
 static int own_offset(uint64_t addr, uint64_t *ret_offset, struct err *err)
 {
 	uint64_t start, end, offset;
@@ -671,8 +671,8 @@ static int own_offset(uint64_t addr, uint64_t *ret_offset, struct err *err)
 }
 
 /*
- * All were planned with probes on their ends, early ones where there is a jump in front of the
- * ret; gives each the end of its class.
+ * Sets the exit probe of @f to class @end. All functions were planned with probes on their exits
+ * ('early' if there is a jump before the ret).
  */
 static void set_end(struct target *f, enum price_end end, const struct plan_rules *rules)
 {
@@ -682,7 +682,9 @@ static void set_end(struct target *f, enum price_end end, const struct plan_rule
 		f->plan.exit = PLAN_EXIT_RETURN;
 }
 
-/* Gives functions their ends, the timed ones first, and notes which number each class has. */
+/*
+ * Sets all exit probes, moves the timed functions to the front, and notes the number of each class.
+ */
 static void set_ends(struct draft *draft, const uint64_t *offsets, const struct plan_rules *rules,
 	struct windows *w)
 {
@@ -765,7 +767,9 @@ struct calibrating {
 	struct err err;
 };
 
-/* Runs apart, so that its probes and its folder go whatever ends the command. */
+/*
+ * Runs in the helper process, which removes the probes and the directory if the command is killed.
+ */
 static void calibrate_apart(void *arg)
 {
 	struct calibrating *c = arg;
@@ -773,7 +777,7 @@ static void calibrate_apart(void *arg)
 
 	attach_measure(c->draft, c->opts, c->fs, measure, &c->windows, &err);
 	c->err = err;
-	if (apart_orphaned()) /* its lock is nobody else's now */
+	if (apart_orphaned()) /* the command is gone, so only this process still has its lock */
 		bpffs_unlock(c->fs);
 }
 
@@ -787,7 +791,7 @@ static int calibrate_as(struct calibrating *c, struct err *err)
 	if (code)
 		return code;
 	c->draft = draft;
-	err_sys(&c->err, -EINTR, "cannot measure"); /* until it is known better */
+	err_sys(&c->err, -EINTR, "cannot measure"); /* if the helper process dies */
 	apart_run(calibrate_apart, c, NULL, NULL);
 	if (c->err.code)
 		*err = c->err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Turning a draft into the records that later commands read.
+// Turns a draft into the records that later commands read.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,14 +13,11 @@
 #include "internal.h"
 #include "target/kind.h"
 
-/* --- what a group is of, as a number: whether attaching again would make another one ------- */
+/* --- the hash of a group: equal if attaching again would give the same group ---------------- */
 
-/*
- * It is of the records that a group would have, which say all that was asked for and found, and of
- * the options that leave no trace there.
- */
+/* It covers the records that the group would have, and the options that the records do not show. */
 
-/* FNV-1a, 64 bits: for changes by mistake or by need, not against who wants two alike. */
+/* FNV-1a, 64 bits: detects changes, but is not safe against deliberate collisions. */
 static void mix(uint64_t *hash, const void *bytes, size_t size)
 {
 	const unsigned char *p = bytes;
@@ -43,7 +40,7 @@ static void mix_text(uint64_t *hash, const char *text)
 	mix(hash, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-/* A folder that was made again has the same path, and another cgroup. */
+/* A cgroup that was removed and created again has the same path, but another inode. */
 static void mix_cgroup(uint64_t *hash, const char *path)
 {
 	struct stat st = {};
@@ -120,18 +117,18 @@ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	return 0;
 }
 
-/* --- what the functions of a group make of arguments: conditions, keys and sums ------------ */
+/* --- arguments of the functions, and the conditions, keys and sums that use them ----------- */
 
-/* Whether code in front of its probe may have changed them. */
+/* Unknown if code before the entry probe may have overwritten argument registers. */
 static enum fsn_regs regs_of(const struct draft *draft, const struct target *t)
 {
-	/* Counting alone steps over code that writes argument registers. */
+	/* The probe of a function that is only counted may come after code that writes them. */
 	if (t->is_clone || (!draft->keeps_args && t->plan.args_written))
 		return FSN_REGS_UNKNOWN;
 	return target_regs(t);
 }
 
-/* What is known of the arguments of the probed functions; free() it. */
+/* Returns the known arguments of the probed functions; the caller frees the array. */
 static struct condition_func *arguments_of(const struct draft *draft)
 {
 	struct condition_func *funcs = xcalloc(draft->probed_cnt + 1, sizeof(*funcs));
@@ -177,7 +174,7 @@ int attach_check_condition(
 	return describe_conds(draft, c, conds, ret_never, err);
 }
 
-/* Which memory the probed functions hand out and take back: rules_bind(). */
+/* Describes which memory the probed functions allocate and free: rules_bind(). */
 static int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rules_left *ret_left,
 	struct err *err)
 {
@@ -246,7 +243,7 @@ static int locate_members(const struct draft *draft, const struct keys *keys,
 	return code ? err_sys(err, code, "cannot look for members") : 0;
 }
 
-/* What keys are of that lies in memory. */
+/* Locates keys that the BPF programs read from memory: communicators and struct members. */
 static int locate(const struct draft *draft, const struct keys *keys,
 	struct condition_func *funcs, struct err *err)
 {
@@ -265,7 +262,7 @@ int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
 }
 
-/* What parts of keys may be called; types are described before. */
+/* Sets the enumerator names of key parts, after the types have been described. */
 static void name_parts(const struct description *d, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
@@ -318,7 +315,7 @@ _Static_assert(
 	offsetof(struct fsn_stat, n.abandoned) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
-/* Its calls leave by jumps that are dearer than others. */
+/* True if most tail calls of @t are probed at instructions that are single-stepped. */
 static bool steps_jumps(const struct target *t)
 {
 	size_t stepped = 0, jumps = 0;
@@ -330,7 +327,7 @@ static bool steps_jumps(const struct target *t)
 	return 2 * stepped > jumps;
 }
 
-/* By its dearest end: a function that has a ret is left by that, as a rule. */
+/* Returns the class of the exit probes of @t. A function that has a ret usually returns by it. */
 static enum price_end end_of(const struct target *t)
 {
 	const struct plan *plan = &t->plan;
@@ -382,7 +379,7 @@ struct group_func target_shown(const struct target *t)
 	};
 }
 
-/* The other names of @f, a newline behind each. */
+/* Adds the other names of @f, each followed by a newline. */
 static unsigned int describe_aliases(struct description *d, const struct target *f)
 {
 	_cleanup_free_ char *names = NULL;
@@ -401,7 +398,7 @@ static unsigned int describe_aliases(struct description *d, const struct target 
 	return strtab_add(&d->text, names);
 }
 
-/* A line; what would break it is cut away. */
+/* Writes @text as one line, without its newlines. */
 static void write_line(FILE *f, const char *text)
 {
 	for (; text && *text; text++)
@@ -410,7 +407,7 @@ static void write_line(FILE *f, const char *text)
 	fputc('\n', f);
 }
 
-/* Those that were to be probed, and would have taken too much. */
+/* Describes the functions that were left out because their probes would cost too much. */
 static void describe_left_out(struct description *d, const struct draft *draft)
 {
 	_cleanup_free_ char *text = NULL;
@@ -512,7 +509,7 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 		conf->str[i] = string_place(pf->args, kept.strings[i]);
 }
 
-/* What is to be taken off the call in which one of these is made. */
+/* Sets the corrections: the overhead of a call in its own duration, and in that of its caller. */
 static void describe_price(const struct group_func *shown, bool steps_jumps,
 	const struct price *price, struct fsn_conf *conf)
 {
@@ -531,9 +528,8 @@ static void describe_price(const struct group_func *shown, bool steps_jumps,
 }
 
 /*
- * The cost of a call of @f by which the programs limit it, or 0. Only a session's entry can
- * decline the
- * return probe: with others a call that is not followed costs nearly as much.
+ * Returns the cost of a call of @f if the BPF programs limit it, otherwise 0. Only the entry of a
+ * session link can skip the return probe; with other links an untimed call costs nearly as much.
  */
 static uint32_t shed_ns(const struct draft *draft, const struct attach_opts *opts,
 	const struct target *f, const struct price *price, enum link_mode mode)
@@ -663,11 +659,11 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		code = describe_conds(draft, opts->condition, d.conds, &never, err);
 	if (!code && opts->keys)
 		code = describe_keys(&d, draft, opts->keys, err);
-	/* Of one that hangs all is to be known, though it is not slow yet. */
 	if (!code && opts->blocks) {
 		d.rules = xcalloc(draft->probed_cnt, sizeof(*d.rules));
 		code = describe_rules(draft, d.rules, &left, err);
 	}
+	/* A collective call that hangs is shown with its arguments before it counts as slow. */
 	d.save_args |= opts->keys && keys_at(opts->keys, FSN_BY_COMMUNICATOR);
 	if (code)
 		return code;

@@ -156,7 +156,7 @@ static void look_at_kernel(struct feature_report *r)
 	}
 	r->facts[FEATURE_KERNEL].text = r->release;
 	r->facts[FEATURE_KERNEL].why = r->facts[FEATURE_MACHINE].text = r->machine;
-	/* People are told of long nops only where there are such. */
+	/* Only x86-64 has multi-byte nops. */
 	if (strcmp(r->machine, "x86_64"))
 		r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5].title =
 			r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_MULTINOP].title = NULL;
@@ -349,7 +349,7 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 		!statfs(fs.path, &st) && (unsigned long)st.f_type == BPF_FS_MAGIC;
 	if (code) {
 		snprintf(r->bpffs_why, sizeof(r->bpffs_why), "%.255s", err.msg);
-		/* What a missing privilege is good for has been said. */
+		/* A hint about missing privileges replaces this one. */
 		if (err.hint[0] && !r->hint_cnt)
 			hint(r, "%.255s", err.hint);
 	} else if (!r->bpffs_mounted && geteuid()) {

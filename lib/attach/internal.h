@@ -26,7 +26,7 @@
 /* attach.c: -EEXIST when there is a group of that name. */
 int attach_check_absent(const struct bpffs *fs, const char *name, struct err *err);
 
-/* attach.c: whether only the processes of the filter get breakpoints, by links of @mode. */
+/* attach.c: true if links of @mode insert breakpoints only into the processes of the filter. */
 bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode);
 
@@ -38,18 +38,18 @@ struct stack_file {
 	struct elf_file *elf;
 	struct elf_file *owned; /* the same, or NULL */
 	const char *path;       /* owned */
-	void *page;             /* mapped here, to be told how walks will know it; or NULL */
-	struct fsn_file_id id;
-	bool known;             /* .id is */
-	bool read;              /* .rows are, or why they could not be: stack_files_read() */
+	void *page;             /* a mapping here, so that the kernel reports .id; or NULL */
+	struct fsn_file_id id;  /* identity of the file in stack walks */
+	bool known;             /* .id is set */
+	bool read;              /* .rows or .code is set: stack_files_read() */
 	int code;
 	struct unwind_rows rows;
 };
-void stack_file_done(struct stack_file *file); /* but for .page */
+void stack_file_done(struct stack_file *file); /* does not unmap .page */
 
 /*
- * Reads the rows of all that are known, by as many threads as there are CPUs. @progress, or NULL,
- * is told by this one how many bytes of files are read, of how many; all of them once, at the end.
+ * Reads the rows of all known files with one thread per CPU. The calling thread reports to
+ * @progress (or NULL) how many bytes of @total are read, and once that all are.
  */
 typedef void (*stack_progress_fn)(uint64_t bytes, uint64_t total, void *arg);
 void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn progress, void *arg);
@@ -57,16 +57,16 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
 struct engine;
 
 /*
- * stacks.c: what iterator program @prog_fd tells of the tasks of @info is to be read from the
- * descriptor that is returned, and belongs to the caller: before 6.1 of all tasks. -errno of bpf(2).
+ * stacks.c: runs iterator program @prog_fd on the tasks of @info, before 6.1 on all tasks. Returns
+ * a descriptor that reads its output and that the caller closes, or -errno of bpf(2).
  */
 union bpf_iter_link_info;
 int iterate_tasks(int prog_fd, union bpf_iter_link_info *info);
 
 /*
- * stacks.c: tables of all files that may lie on a stack of @draft's calls, as far as it is known
- * now: what is to be probed, and what processes of @opts map, or the program that they are to be.
- * *ret_left_out of them had no room. Nothing if no stacks are asked for.
+ * stacks.c: loads the unwind tables of the files that may be on stacks of @draft's calls: the
+ * probed files, and those that the processes of @opts map or the program that they will execute
+ * needs. *@ret_left_out reports files without one. Does nothing if @opts has no stacks.
  */
 int stacks_prepare(struct engine *e, const struct draft *draft, const struct attach_opts *opts,
 	struct left_out *ret_left_out, struct err *err);
@@ -77,63 +77,63 @@ struct engine;
 
 struct engine_spec {
 	size_t fn_cnt;    /* functions */
-	size_t timed_cnt; /* of them those whose ends are followed; they come first */
+	size_t timed_cnt; /* functions whose returns are traced; they come first */
 	size_t lib_cnt;
 	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
-	size_t place_cnt; /* places that are none of the functions, to which jumps are followed */
+	size_t place_cnt; /* tail-call targets that are not functions of the group */
 	size_t type_cnt, name_cnt, text_bytes;
-	size_t source_cnt;   /* places of events, whose arguments are somewhere */
+	size_t source_cnt;   /* event sites with their own argument locations */
 	enum link_mode mode; /* not LINK_AUTO */
 	uint32_t hit_ns, step_ns; /* of a probe that measures nothing, emulated and single-stepped */
 	uint32_t rate;       /* of samples, Hz */
-	uint32_t runs_bits;  /* run time is measured of one hit of 1 << N */
-	bool follows;        /* some jump is followed */
-	bool spans;          /* some target is one */
+	uint32_t runs_bits;  /* measure run time in one hit of 1 << N */
+	bool follows;        /* some tail call is tracked */
+	bool spans;          /* some target is a span */
 	enum kind_stacks stacks;
-	uint32_t waits[WAIT_CNT]; /* 1 + the target that is this wait; 0: none is */
+	uint32_t waits[WAIT_CNT]; /* 1 + number of the target for this wait; 0: no target */
 	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool traces_calls;   /* some target is a system call */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
 	const struct link_probes *clone_first;
-	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
+	unsigned int progs;  /* programs to load, as a mask of 1 << enum engine_prog */
 	bool processes;
-	bool children; /* of the filter's processes are to be followed */
-	bool split;    /* where its time went is kept of each call */
-	bool nesting;  /* which call was made in which is followed */
-	bool holds;    /* counted calls hold who makes them, and are not counted */
+	bool children; /* trace children of the filter's processes */
+	bool split;    /* split times into on-CPU, runnable and blocked */
+	bool nesting;  /* track nested calls */
+	bool holds;    /* calls stop their process and are not counted */
 	const struct keys *keys; /* keys to group calls by; NULL: none */
 	uint32_t stack_cnt, stacks_of; /* size of the stack table; one call in N */
-	bool python; /* they have frames of Python */
-	uint32_t block_cnt; /* blocks of memory that are followed; 0: none are */
+	bool python; /* stacks include Python frames */
+	uint32_t block_cnt; /* maximum number of tracked allocations; 0: none */
 	bool stack_holds; /* a thread that meets a file without an unwind table waits for it */
-	bool pauses;      /* who makes calls may be held: that is no part of their time */
-	bool key_wide;           /* some key takes more than a word */
-	bool key_late;           /* some row is found when its call ends */
+	bool pauses;      /* processes may be stopped; subtract that from their calls */
+	bool key_wide;           /* some key needs more than a word */
+	bool key_late;           /* some row is found when its call returns */
 	bool asked;              /* some call returns the handle of a kernel */
 	bool has_more; /* arguments on the stack or text are kept */
 	bool judged;     /* some function may fail */
 	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* some function's arguments are in other registers than C's */
-	bool wide;     /* of texts FSN_STR_WIDE bytes */
+	bool wide;     /* keep FSN_STR_WIDE bytes of texts */
 	uint32_t sample;
-	bool samples; /* of some functions, as their struct fsn_conf says */
-	uint32_t bound; /* on overhead, in millionths, which the programs keep; 0: none */
+	bool samples; /* some function is sampled, as its struct fsn_conf says */
+	uint32_t bound; /* overhead limit of the BPF programs, in millionths; 0: none */
 };
 
 /*
- * Loads the programs and makes the maps, sized for @spec. -EPERM without CAP_BPF and
- * CAP_PERFMON. Free with engine_free(), which leaves alone what is pinned.
+ * Loads the BPF programs and creates the maps, sized for @spec. Free with engine_free(), which
+ * keeps everything that is pinned. Returns -EPERM without CAP_BPF and CAP_PERFMON.
  */
 int engine_new(const struct engine_spec *spec, struct engine **ret_engine,
 	struct err *err);
 void engine_free(struct engine *e);
 
-/* A number that other programs than these don't have. */
+/* Returns a hash of the BPF programs of this build. */
 uint64_t engine_programs_id(void);
 
 /*
- * The program alone that tells where threads sleep, an iterator: its descriptor belongs to the
- * engine. Errors as of engine_new().
+ * Loads only the iterator that reports the registers of sleeping threads. Its descriptor belongs to
+ * the engine. Errors are those of engine_new().
  */
 int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err);
 
@@ -142,20 +142,20 @@ uint32_t engine_stat_shards(const struct engine *e);
 uint32_t engine_hist_shards(const struct engine *e);
 uint32_t engine_path_shards(const struct engine *e);
 uint32_t engine_block_sets(const struct engine *e);
-uint32_t engine_path_cnt(const struct engine *e); /* places, 0: paths are not kept */
+uint32_t engine_path_cnt(const struct engine *e); /* 0: paths are not recorded */
 
 /* A map's descriptor; it belongs to the engine. */
 int engine_map_fd(const struct engine *e, enum map_id id);
 
-/* The program that tells what is mapped here; stacks.c. */
+/* The iterator that lists the mappings of this process; for stacks.c. */
 int engine_maps_fd(const struct engine *e);
 
-/* Links that are pinned so far. */
+/* Number of links pinned so far. */
 uint32_t engine_link_cnt(const struct engine *e);
 
 /*
- * Place @i has the links that were pinned since there were @first_link of them; its hits are among
- * those of function @leader, or of the first if that is UINT32_MAX.
+ * Assigns the links from number @first_link on to place @i. Its hits count as hits of function
+ * @leader, or of the first function if @leader is UINT32_MAX.
  */
 int engine_set_place(
 	struct engine *e, uint32_t i, uint32_t leader, uint32_t first_link, struct err *err);
@@ -165,51 +165,51 @@ struct fsn_jump;
 int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 	struct err *err);
 
-/* Where the arguments of events are. */
+/* Writes the argument locations of events. */
 int engine_set_sources(struct engine *e, const struct fsn_sources *sources, size_t cnt,
 	struct err *err);
 
-/* CPUs that a program takes samples of. */
+/* Number of CPUs that are sampled. */
 uint32_t engine_sampled_cpus(const struct engine *e);
 
-/* Mask of enum link_mode: what its programs are linked by. */
+/* Kinds of its links, as a mask of enum link_mode. */
 unsigned int engine_links(const struct engine *e);
 
 /* Pins all maps in @dir_fd. */
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
 
 /*
- * Which calls are to count, @has_condition if arguments decide, too; before engine_arm().
- * Errors as of filter_write().
+ * Sets which calls count; @has_condition if arguments also decide. Call it before engine_arm().
+ * Errors are those of filter_write().
  */
 int engine_set_filter(struct engine *e, const struct filter *filter, bool has_condition,
 	struct err *err);
 
 /*
- * From here on calls count: one store. @since_ns is CLOCK_REALTIME; @until_ns, CLOCK_MONOTONIC,
- * is when they don't any more, 0: never.
+ * Starts counting, with one store. @since_ns is now (CLOCK_REALTIME); counting stops at @until_ns
+ * (CLOCK_MONOTONIC; 0: never).
  */
 void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args);
 
-/* Its growing maps have @bytes of memory. */
+/* Sets how much memory the maps that grow use. */
 void engine_set_grown(struct engine *e, uint64_t bytes);
 
-/* Process @pid waits in a system call that is not its program's: that counts as none. */
+/* Excludes the system call in which @pid waits before execve(), as it is funcsnoop's own. */
 void engine_set_held(struct engine *e, pid_t pid);
 
 DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define _cleanup_engine_ __cleanup(cleanup_engine)
 
-/* --- links.c: where programs are put ---------------------------------------------------------- */
+/* --- links.c: attaches the BPF programs ------------------------------------------------------ */
 
-/* Programs of tracepoints, on kernel functions, and on kprobes: bits of enum engine_prog. */
+/* BPF programs on tracepoints, kernel functions (fentry) and kprobes: bits of enum engine_prog. */
 #define TRACING                                                                  \
 	(1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE | \
 		1U << ENGINE_WAIT)
 #define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
 #define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 
-/* Of engine.c, which makes it, and links.c. */
+/* Private to engine.c, which creates it, sizes.c and links.c. */
 struct fsn_bpf;
 struct engine {
 	struct fsn_bpf *skel;
@@ -218,7 +218,7 @@ struct engine {
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds, pauses, memory;
-	bool sleeps; /* where calls sleep is seen at each switch */
+	bool sleeps; /* the stack of a blocked call is recorded at each context switch */
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
@@ -232,90 +232,91 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 struct bpf_map;
 struct bpf_map *engine_map(const struct engine *e, enum map_id id);
 
-/* sizes.c: its maps' entries and what the programs find in their constants, before they are loaded. */
+/* sizes.c: sets the map sizes and the constants of the BPF programs. Call it before the load. */
 void engine_size(struct engine *e, const struct engine_spec *spec);
 
-/* Told how many probes of @total are attached; may be NULL. */
+/* Reports that @done probes of @total are attached; may be NULL. */
 typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
 
 /*
- * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... Of a
- * tracepoint one link, whatever @pid is. Else one link for all in session and multi mode, one
- * each in perf mode (whose limit of open files is raised as far as it goes). Only process @pid
- * gets breakpoints, or all if it is 0. The probes do nothing until engine_arm(). To be run apart
- * (apart.h); -EINTR when it is to stop.
+ * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... Session and
+ * multi mode need one link for all probes; perf mode needs one per probe, so the limit of open
+ * files is raised to its maximum. Only process @pid gets breakpoints, or all processes if it is 0.
+ * A tracepoint gets one link and ignores @pid. The probes do nothing until engine_arm().
+ *
+ * Runs in a helper process (apart.h). Returns -EINTR if the helper process is asked to stop.
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
 
-/* Attaches @probes by one link, in session and multi mode, and pins it nowhere. */
+/* Attaches @probes with one session or multi link, which is not pinned. */
 int engine_link(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int *ret_fd, struct err *err);
 
-/* Attaches what gives up the blocks of memory of processes that end, if some are followed. */
+/* If allocations are tracked: attaches the programs that drop those of processes that exit. */
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
-/* Whether its programs see where calls sleep: divided times, stacks, and who called whom. */
+/* True if stacks of blocked calls are recorded: that needs .split, .nesting and stacks. */
 bool engine_sees_sleeps(const struct engine_spec *spec);
 
-/* Attaches what sees that, if the spec says so, and pins it like the others. */
+/* Attaches and pins the program that records them, if engine_sees_sleeps(). */
 int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err);
 
 /*
- * Attaches what follows children, if the spec says so, and pins it like the others; before
- * engine_arm(). With @from_fd above 0, the list of a group that follows them already, the
- * processes on it are put on this one's, too, and none is lost.
+ * Attaches and pins the programs that follow children, if the spec says so. Call it before
+ * engine_arm(). If @from_fd is above 0, it is the process list of another group that already
+ * follows them; all its processes are added to the list of this group.
  */
 int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
 
-/* Pins in directory @dir_fd where the probes go: breaks_write(). Before the first link. */
+/* Pins the probe offsets in @dir_fd, before the first link is created: breaks_write(). */
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
 
-/* --- links.c: programs that libbpf has loaded, loaded again --------------------------------- */
+/* --- links.c: copies of programs that libbpf has loaded ------------------------------------- */
 
 struct clones;
 struct bpf_program;
 
 /*
- * To be called before the programs are opened: those that are to have clones are then loaded for
- * the first function of @first, if it is not NULL, and for tracepoints if @traces. Free it after
- * them.
+ * Call it before the programs are opened. Programs that will have clones are then loaded for the
+ * first function of @first, if it is not NULL, and for tracepoints if @traces. Free the clones
+ * after the programs.
  */
 int clones_new(const struct link_probes *first, bool traces, struct clones **ret_clones,
 	struct err *err);
 void clones_free(struct clones *c);
 
-/* --- describe.c: a group's own description of itself, as its maps keep it ------------------- */
+/* --- describe.c: the description of a group that its maps store ----------------------------- */
 
 struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
 	struct fsn_cond *conds;
-	struct fsn_rule *rules;  /* NULL: no memory is followed */
+	struct fsn_rule *rules;  /* NULL: allocations are not tracked */
 	struct fsn_keyed *keyed; /* NULL: no keys */
 	struct fsn_said *said;
 	struct fsn_lib *libs;
 	struct type_records types;
 	struct strtab text;
 	unsigned int left_out; /* in it: as meta's */
-	bool save_args; /* some function remembers slow calls, or all are of a communicator */
-	bool key_wide;  /* some key takes more than a word */
+	bool save_args; /* some function records slow calls, or a key is a communicator */
+	bool key_wide;  /* some key needs more than a word */
 	uint32_t key_kinds[FSN_KEYS];
-	bool key_late;  /* some row is found when its call ends */
-	bool asked;     /* some call hands out a kernel's handle */
+	bool key_late;  /* some row is found when its call returns */
+	bool asked;     /* some call returns the handle of a GPU kernel */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
 	bool judged;     /* some function may fail */
 	bool zero_frees; /* some function has fsn_conf.zero */
-	bool other_regs; /* and some are in other registers than C's, or it is not known in which */
+	bool other_regs; /* some function's arguments are in other registers than C's, or unknown */
 	bool wide;      /* some system call has text */
-	bool sheds;     /* the programs limit some function's calls */
+	bool sheds;     /* the BPF programs limit the calls of some function */
 };
 
 /*
- * @price is what is to be taken off measured times, or NULL: nothing. @mode is the kind of link that
- * @draft will have.
+ * Describes @draft. @price is the overhead to subtract from measured times, or NULL. @mode is the
+ * kind of link that the group will have.
  */
 int description_new(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, enum link_mode mode, struct description *ret_desc, struct err *err);
@@ -325,35 +326,35 @@ void description_done(struct description *d);
 int description_write(const struct description *d, const struct draft *draft,
 	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta, struct err *err);
 
-/* --- budget.c: what calls cost, and what to give up; pure --------------- */
+/* --- budget.c: the cost of calls, and which functions to limit; pure --- */
 
 /*
- * Costs are shares of the program's own CPU time, without that of probes: nanoseconds of a second
- * of it. A program that probes slow down makes fewer calls, but not fewer calls per own time.
+ * Costs are in nanoseconds per second of the program's own CPU time, which excludes that of probes.
+ * If probes slow a program down, it makes fewer calls per second, but not per own CPU time.
  */
 struct budget_func {
-	uint64_t calls;     /* while they were counted */
-	uint64_t own_ns;    /* CPU time that the program had for itself meanwhile */
-	uint32_t whole_ns;  /* cost of a call that is timed */
-	uint32_t entry_ns;  /* of one that is only counted */
-	bool can_sample;    /* only the calls that are timed pay for their ends */
-	bool exact;         /* asked for by its name: kept, and not counted among the costs */
-	enum limit limit;   /* at least */
-	uint32_t sample;    /* LIMIT_SAMPLED: 1 call of N is timed */
+	uint64_t calls;     /* during the trial */
+	uint64_t own_ns;    /* CPU time of the program itself during the trial */
+	uint32_t whole_ns;  /* cost of a timed call */
+	uint32_t entry_ns;  /* cost of a counted call */
+	bool can_sample;    /* untimed calls do not pay for an exit probe */
+	bool exact;         /* requested by name: never limited, and not part of the cost */
+	enum limit limit;   /* the weakest limit that it may have */
+	uint32_t sample;    /* LIMIT_SAMPLED: one call in N is timed */
 	uint64_t calls_per_s;
 };
 
 /* A program while probes ran. Times in ns. */
 struct budget_span {
 	uint64_t cost_ns; /* of the probes, by calibration */
-	uint64_t used_ns; /* CPU time, that of probes included */
+	uint64_t used_ns; /* CPU time, including the probes */
 	uint64_t wall_ns;
-	uint64_t own_ns;  /* CPU time that the program had for itself: budget_own() */
+	uint64_t own_ns;  /* CPU time of the program itself: budget_own() */
 };
 
 /*
- * Sets .own_ns from the other times, above 0. A program that is slowed down has at least a part of
- * its CPU time for itself, and an idle one counts as if it used a part of a CPU.
+ * Sets .own_ns from the other times, to more than 0. It is at least 1/20 of the CPU time that the
+ * program used, and an idle program counts as using 1/10 of a CPU.
  */
 void budget_own(struct budget_span *span);
 
@@ -364,12 +365,13 @@ bool budget_is_over(const struct budget_span *span, uint32_t share);
 uint64_t budget_whole(const struct budget_func *f);
 
 /*
- * The own time by which functions are to be judged that slowed the program down in @span: so much
- * that those that make up a small part of the cost are judged again, without the others.
+ * Returns the own CPU time to use if functions have slowed the program down in @span. It is
+ * increased so that only the most expensive functions exceed @share; the others are measured again
+ * without them.
  */
 uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share);
 
-/* The same of @cnt functions, each as it is limited. */
+/* Returns the cost of @cnt functions under their present limits. */
 uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 
 /*
@@ -384,7 +386,7 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
  */
 void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
 
-/* budget.c: true if @t of @draft must be kept as it is. */
+/* budget.c: true if @t of @draft must not be limited. */
 bool budget_is_exact(const struct draft *draft, const struct target *t);
 
 /* --- budget.c: how often functions are called, before their calls are timed ------------------- */
@@ -397,7 +399,7 @@ struct load;
 int stage_load(const struct draft *draft, const struct attach_opts *opts, struct load *ret_load,
 	struct err *err);
 
-/* attach.c: makes a group without a name, calls @work in place of attaching, and removes it. */
+/* attach.c: creates an unnamed group, calls @work instead of attaching it, and removes it. */
 struct probes;
 typedef int (*attach_work_fn)(
 	struct engine *e, const struct probes *probes, bool by_pid, void *arg, struct err *err);

@@ -290,7 +290,7 @@ static int attach_calls(struct engine *e, enum engine_prog prog,
 	return attach_traced(e, engine_program(e, prog), dir_fd, err);
 }
 
-/* Whatever is waited for, the same programs see it. */
+/* The same programs trace all kinds of waits. */
 static int attach_waits(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_switch,
@@ -302,7 +302,7 @@ static int attach_waits(struct engine *e, int dir_fd, struct err *err)
 	return code;
 }
 
-/* On each CPU that is there. */
+/* Opens one perf event on each CPU. */
 static int attach_samples(
 	struct engine *e, const struct link_probes *probes, int dir_fd, struct err *err)
 {
@@ -471,7 +471,7 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 {
 	struct bpf_program *const pausing[] = { e->skel->progs.fsn_signal,
 		e->skel->progs.fsn_pause };
-	/* Who ends is taken off a list that nobody is put on yet. */
+	/* The exit program first: the fork program adds processes that it must remove. */
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
 		e->skel->progs.fsn_fork };
 	uint32_t none = FSN_PID_NONE, lost = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How large a group's maps are, and what its programs are told of that and of what they do.
+// Sizes of a group's maps, and the constants of its BPF programs.
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 #include "funcsnoop.skel.h"
 
 /*
- * Shards trade memory for CPUs that don't meet on one cache line: 2,000 functions stay
- * below 64 MB with these, however many CPUs there are.
+ * Shards use memory to keep CPUs from sharing a cache line. With these limits, 2,000 functions stay
+ * below 64 MB on any number of CPUs.
  */
 #define STAT_SHARDS_MAX 32
 #define HIST_SHARDS_MAX 4
@@ -20,14 +20,14 @@
 #define SLOTS_PER_CPU   (1U << 12)
 #define PROC_FEW        (1U << 13) /* of up to 8 functions */
 #define PROC_SOME       (1U << 15) /* of up to 64 */
-#define PROC_MIN        (1U << 14) /* of a large group a process calls few functions */
+#define PROC_MIN        (1U << 14) /* of more: a process calls few functions of a large group */
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
 #define PATHS_MIN       (1U << 10)
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
 
-#define SLEEP_BYTES 96 /* of a hash: its key, its value, and what the kernel has beside them */
+#define SLEEP_BYTES 96 /* per entry of the hash: key, value and the kernel's header */
 #define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
 
 static uint32_t power_of_two(uint64_t n)
@@ -60,13 +60,13 @@ static uint32_t slot_cnt(const struct engine_spec *spec)
 	return slots < FSN_SLOTS_MIN ? FSN_SLOTS_MIN : slots;
 }
 
-/* Rows of keys. */
+/* Number of key rows. */
 static size_t row_cnt(const struct engine_spec *spec)
 {
 	return spec->keys ? spec->keys->rows : 0;
 }
 
-/* Of one place for each of so many different ones. */
+/* Bytes of the stack table, and of the Python code table. */
 static size_t stack_bytes(const struct engine_spec *spec)
 {
 	uint64_t python = FSN_PYTHON_CODES * sizeof(struct fsn_python_code) +
@@ -81,13 +81,13 @@ static size_t more_bytes(const struct engine_spec *spec)
 	return sizeof(struct fsn_more) - (spec->wide ? 0 : FSN_STR_SPARED);
 }
 
-/* Sets of blocks, a power of two: half full when they have as many as are asked for. */
+/* Sets of tracked allocations, a power of two. They are half full at the configured maximum. */
 static uint32_t block_sets(const struct engine_spec *spec)
 {
 	return spec->block_cnt ? power_of_two(2 * spec->block_cnt / FSN_BLOCK_WAYS) : 0;
 }
 
-/* As many shards of the histograms as the budget has room for beside all else. */
+/* Uses the memory that the other maps leave of MEMORY_MAX for shards of the histograms. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
 	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
@@ -127,7 +127,7 @@ static uint32_t proc_cnt(const struct engine_spec *spec)
 	return procs < min ? min : procs > PROC_MAX ? PROC_MAX : procs;
 }
 
-/* Places of paths, a power of two, and one behind them. */
+/* Entries for call paths: a power of two, plus one. */
 static uint32_t path_cnt(const struct engine_spec *spec)
 {
 	uint32_t paths = power_of_two((uint64_t)spec->fn_cnt * PATHS_PER_FUNC);
@@ -148,7 +148,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	if (spec->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	e->skel->rodata->fsn_keyed = true;
-	/* The stacks of the other programs have no room for that. */
+	/* The other BPF programs would exceed the 512-byte stack limit. */
 	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
 		!(spec->progs & (TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE)) &&
 		kernel_finds_mappings();
@@ -195,7 +195,6 @@ static void engine_size_cfi(struct engine *e)
 	e->skel->rodata->fsn_cold = true;
 }
 
-/* What a walk works with is of the size that a value of its map has. */
 static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -265,7 +264,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 	};
 }
 
-/* Of the CPUs that a filter may name. */
+/* Number of CPUs that a filter can name. */
 static uint32_t cpus_max(void)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -290,7 +289,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->slot_cnt = slot_cnt(spec);
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
-	/* What is read would be in times. */
+	/* Not with timed calls: reading the missing pages would be part of their durations. */
 	e->task_work = spec->stack_cnt && !spec->timed_cnt && !waits ? task_work_id() : 0;
 	sizes = map_sizes(e, spec);
 	for (int i = 0; i < MAPID_CNT; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Files that may lie on a stack, and the tables by which walks in the kernel follow them.
+// Files whose code may be on a stack, and their unwind tables for the walks in the kernel.
 #include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -25,17 +25,14 @@
 #include "stats/stats.h"
 #include "unwind/python.h"
 
-/*
- * By what stacks are followed: a table of rows for each file, made when a group is attached, or
- * when a walk has met the file.
- */
+/* Each file has one table. It is loaded at attach, or after a walk has met the file. */
 
 #define TABLES_BYTES_MAX  (256ULL << 20)
 #define KERNEL_MINOR_BITS 20 /* MINORBITS, include/linux/kdev_t.h */
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* A map of @rows behind their number; its descriptor. */
+/* Creates a map with the number of @rows in entry 0, followed by @rows. Returns its descriptor. */
 static int make_table(const struct unwind_rows *rows)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = FSN_TABLE_FLAGS);
@@ -75,7 +72,7 @@ static void read_rows(struct stack_file *file)
 	file->read = true;
 }
 
-/* The next file, if there is one: what would have no room is not read to the end of memory. */
+/* Reads the next file. Once the tables have reached their limit, files fail without being read. */
 static bool read_next(struct reading *r)
 {
 	size_t i = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED);
@@ -110,7 +107,7 @@ static int by_size(const void *a, const void *b)
 	return left < right ? 1 : left > right ? -1 : 0;
 }
 
-/* Threads take no signal; this one reads, too. */
+/* Starts the threads with all signals blocked. One fewer than CPUs: the caller also reads. */
 static size_t readers_start(struct reading *r, pthread_t threads[READERS_MAX])
 {
 	size_t started = 0, cnt = 1;
@@ -158,19 +155,20 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
 		progress(r.total, r.total, arg);
 }
 
-/* --- those of a group -------------------------------------------------------------------------- */
+/* --- tables of a group ------------------------------------------------------------------------ */
 
 /*
- * tables_add() makes the table of a file, which counts from tables_write() on. Files have no table
- * if the tables are full or .eh_frame is damaged: tables_left_out(). Errors are those of bpf(2).
+ * tables_add() makes the table of a file, and tables_write() inserts all new tables into the maps.
+ * tables_left_out() reports files that have no table because the limit is reached or .eh_frame is
+ * damaged. Errors are those of bpf(2).
  */
 
-/* Those of a group, whose maps these are, and what is to be added to them. */
+/* The maps of a group, and the tables to add to them. */
 struct tables {
 	int tables_fd, files_fd, ids_fd; /* MAPID_TABLES, MAPID_STACK_FILES, MAPID_FILE_OF */
 	int pythons_fd;                  /* MAPID_PYTHONS */
-	bool used[FSN_FILES_MAX];       /* numbers of files, from 1 on */
-	uint32_t number[FSN_FILES_MAX]; /* of what is added */
+	bool used[FSN_FILES_MAX];       /* file numbers in use; the first is 1 */
+	uint32_t number[FSN_FILES_MAX]; /* file numbers of the new tables */
 	int fd[FSN_FILES_MAX];
 	struct fsn_file_id id[FSN_FILES_MAX];
 	uint32_t cnt;
@@ -195,7 +193,7 @@ void stack_file_done(struct stack_file *file)
 	free((char *)file->path);
 }
 
-/* What there is already. */
+/* Reads which file numbers are in use and how large the tables are. */
 static int tables_look(struct tables *t)
 {
 	_cleanup_free_ struct fsn_stack_file *files = xcalloc(FSN_FILES_MAX, sizeof(*files));
@@ -229,7 +227,7 @@ static struct left_out *tables_left_out(struct tables *t)
 	return &t->left_out;
 }
 
-/* One more, and why if it is the first. */
+/* Counts a file that gets no unwind table, and keeps the reason of the first. */
 static void leave_out(struct left_out *l, const char *why)
 {
 	if (!l->cnt++)
@@ -265,9 +263,9 @@ static void describe_file(
 }
 
 /*
- * Of an interpreter of Python what its frames are found by, and marks in its rows. In the kernel
- * its
- * addresses count from where the file's first byte would be. Whether it is one; -ENOMEM.
+ * If @elf is a Python interpreter, marks the rows of PYTHON_EVAL and fills in @ret_python.
+ * The BPF programs expect addresses relative to where the first byte of the file would be mapped.
+ * Returns 1 if it is one, 0 if not, or -ENOMEM.
  */
 static int python_add(struct tables *t, struct elf_file *elf, struct unwind_rows *rows,
 	struct fsn_python *ret_python)
@@ -294,7 +292,7 @@ static int python_add(struct tables *t, struct elf_file *elf, struct unwind_rows
 	return code;
 }
 
-/* A file whose .eh_frame is damaged, or for which there is no room, ends walks. */
+/* Makes the table of @file. Walks stop at a file without one. */
 static int tables_add(struct tables *t, struct stack_file *file)
 {
 	struct unwind_rows *rows = &file->rows;
@@ -333,8 +331,9 @@ static int tables_add(struct tables *t, struct stack_file *file)
 }
 
 /*
- * Together: each alone would wait until no program runs any more. Whoever finds a file finds its
- * table, as what is found at an address is kept.
+ * Inserts the new tables in one batch, because each single update waits for an RCU grace period.
+ * The file numbers come after the tables: the BPF programs cache the result of a lookup, so a file
+ * that they find must have its table.
  */
 static int tables_write(struct tables *t)
 {
@@ -359,7 +358,7 @@ struct meeting {
 	const struct group *group;
 	struct tables *t;
 	struct procs *procs;
-	bool everywhere; /* whoever maps a file is looked for */
+	bool everywhere; /* search all processes for one that maps the file */
 };
 
 static bool map_is(const struct proc_map *map, const struct fsn_file_id *id)
@@ -369,8 +368,8 @@ static bool map_is(const struct proc_map *map, const struct fsn_file_id *id)
 }
 
 /*
- * Since 6.8 an overlay's own numbers are in /proc/PID/maps, and not those of the file below
- * that is mapped: there it is what lies where the walk was.
+ * Since 6.8, /proc/PID/maps has the numbers of the overlay's own inode, not those of the mapped
+ * file in the lower layer. So such a file is identified by the address at which the walk met it.
  */
 static bool is_overlay(int fd)
 {
@@ -379,7 +378,7 @@ static bool is_overlay(int fd)
 	return !fstatfs(fd, &st) && st.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-/* What @pid maps that is @id, or lies at @at. Whether it was found. */
+/* Opens the file that @pid maps and that has @id or is mapped at @at. True if there is one. */
 static bool find_in(struct meeting *m, pid_t pid, const struct fsn_file_id *id, uint64_t at,
 	struct stack_file *ret_file)
 {
@@ -423,7 +422,7 @@ static bool find_anywhere(
 	return false;
 }
 
-/* By its name, as it was in the process that has ended. */
+/* Opens the file by the path that it had in a process that has exited. */
 static bool find_kept(
 	const struct meeting *m, const struct fsn_file_id *id, struct stack_file *ret_file)
 {
@@ -437,7 +436,10 @@ static bool find_kept(
 	return true;
 }
 
-/* One that nobody has any more, and that is not where it was, is met anew. */
+/*
+ * Makes the table of file @id, which a walk met without one. If the file cannot be found any more,
+ * forgets it, so that the next walk through it reports it again.
+ */
 static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fsn_file_ref *ref)
 {
 	struct stack_file file = {};
@@ -454,7 +456,7 @@ static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fs
 	return code;
 }
 
-/* Those who have no table, though there was no room or sense in making one, are left alone. */
+/* A file whose table cannot be made keeps file number 0 and is not tried again (.pid is 0). */
 static int meet_all(struct meeting *m)
 {
 	struct fsn_file_id id, next, *before = NULL;
@@ -520,14 +522,14 @@ uint32_t stacks_met(const struct group *g)
 	return g->meta.stack_cnt && !group_ctl(g, &ctl, NULL) ? ctl.met : 0;
 }
 
-/* --- which files may lie on a stack when a group is attached, and how the kernel knows them --- */
+/* --- files that may be on a stack when a group is attached, and their kernel identity --------- */
 
 #define PAGE 4096
 
 struct stack_files {
 	struct stack_file *files;
 	size_t cnt;
-	struct mappers_file *seen; /* mappings that have been looked at */
+	struct mappers_file *seen; /* files of mappings that have been added or skipped */
 	size_t seen_cnt;
 	struct left_out *left_out;
 };
@@ -545,7 +547,7 @@ static void files_done(struct stack_files *s)
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* Takes @owned over, in any case. */
+/* Takes ownership of @owned, also when the file is not added. */
 static void add_file(
 	struct stack_files *s, struct elf_file *elf, struct elf_file *owned, const char *path)
 {
@@ -584,7 +586,7 @@ static void note_seen(struct stack_files *s, const struct proc_map *map)
 		makedev(map->dev_major, map->dev_minor), map->ino, NULL };
 }
 
-/* It is alike wherever it is mapped, and known as what lies in no file. */
+/* The vDSO is the same in all processes. It has no file, so its .id stays zero. */
 static void add_vdso(struct stack_files *s)
 {
 	const size_t cnt = s->cnt;
@@ -597,7 +599,10 @@ static void add_vdso(struct stack_files *s)
 		s->files[i].known = true;
 }
 
-/* What can't be opened, or is no ELF file, has no rows. Nothing is said of who has ended. */
+/*
+ * Files that cannot be opened or are not ELF have no rows and are reported, unless the process has
+ * exited.
+ */
 static void add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *map)
 {
 	struct elf_file *elf;
@@ -608,7 +613,7 @@ static void add_mapping(struct stack_files *s, pid_t pid, const struct proc_map 
 		return;
 	fd = proc_open_mapped("/proc", pid, map, &why);
 	code = fd < 0 ? fd : elf_file_open_fd(fd, map->path, -1, NULL, &elf, &why);
-	/* The process may have ended: another one that maps the file has it as well. */
+	/* If the process has exited, another one that maps the file is tried. */
 	if (code != -ENOENT && code != -ESRCH)
 		note_seen(s, map);
 	if (code && code != -ENOENT && code != -ESRCH)
@@ -627,7 +632,7 @@ static void add_process(struct stack_files *s, struct procs *procs, pid_t pid)
 		add_mapping(s, pid, &maps->maps[i]);
 }
 
-/* All that map one of the files that are to be probed. */
+/* Adds the files of all processes that map one of the probed files. */
 static int add_mappers(struct stack_files *s, const struct draft *draft, struct procs *procs)
 {
 	_cleanup_free_ struct mappers_file *probed =
@@ -651,7 +656,7 @@ static int add_mappers(struct stack_files *s, const struct draft *draft, struct 
 	return code;
 }
 
-/* All that run: threads are looked at wherever they are. */
+/* Adds the files of all processes: samples may be taken in any of them. */
 static int add_processes(struct stack_files *s, struct procs *procs)
 {
 	const pid_t *pids;
@@ -664,7 +669,10 @@ static int add_processes(struct stack_files *s, struct procs *procs)
 	return code;
 }
 
-/* Who loads @program: some C libraries are needed by another name than they are mapped by. */
+/*
+ * Adds the dynamic loader of @program. Some C libraries are also the loader, and are mapped under
+ * its path instead of the name in DT_NEEDED.
+ */
 static void add_interpreter(struct stack_files *s, const struct elf_file *program)
 {
 	const char *interp = elf_file_info(program)->interp;
@@ -675,7 +683,7 @@ static void add_interpreter(struct stack_files *s, const struct elf_file *progra
 		add_file(s, elf, elf, path);
 }
 
-/* And what they need, as far as files say. */
+/* Adds @objects, the libraries in their DT_NEEDED entries, and their dynamic loaders. */
 static void add_objects(struct stack_files *s, struct libfind *finder, struct objects *objects)
 {
 	libfind_closure(finder, objects);
@@ -689,7 +697,7 @@ static void add_objects(struct stack_files *s, struct libfind *finder, struct ob
 	}
 }
 
-/* What a program will map that is yet to begin. */
+/* Adds the files that @path will map when it is started. */
 static void add_program(struct stack_files *s, struct libfind *finder, const char *path)
 {
 	__cleanup(objects_done) struct objects found = {};
@@ -720,7 +728,7 @@ static int files_find(
 	return code;
 }
 
-/* --- how walks know them ---------------------------------------------------------------------- */
+/* --- their identity in the kernel ------------------------------------------------------------- */
 
 static void take_mapped(struct stack_files *s, const struct fsn_mapped *at)
 {
@@ -739,14 +747,17 @@ int iterate_tasks(int prog_fd, union bpf_iter_link_info *info)
 	_cleanup_close_ int link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, &opts);
 	int fd;
 
-	/* What is longer than the kernel's, and not empty. */
+	/* The kernel's bpf_iter_link_info is shorter and lacks .task (before 6.1). */
 	if (link == -E2BIG)
 		link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, NULL);
 	fd = link < 0 ? link : bpf_iter_create(link);
 	return fd < 0 ? -errno : fd;
 }
 
-/* On overlayfs and btrfs it is by other numbers than those of stat(2). */
+/*
+ * Asks the kernel for the device and inode of each file, because on overlayfs and btrfs they differ
+ * from those of stat(2).
+ */
 static int files_identify(struct stack_files *s, int prog_fd)
 {
 	union bpf_iter_link_info info = { .task.pid = (__u32)getpid() };
@@ -762,8 +773,7 @@ static int files_identify(struct stack_files *s, int prog_fd)
 	return got < 0 ? -errno : 0;
 }
 
-/* Whoever waits for a second is told. */
-#define TOLD_AFTER_NS 1000000000ULL
+#define TOLD_AFTER_NS 1000000000ULL /* report progress if reading takes longer */
 
 struct telling {
 	const struct attach_opts *opts;
@@ -777,7 +787,7 @@ static void on_read(uint64_t bytes, uint64_t total, void *arg)
 
 	if (!t->opts->progress || apart_stop() ||
 		(!t->told && clock_ns(CLOCK_MONOTONIC) - t->begun_ns < TOLD_AFTER_NS) ||
-		(bytes < total && bytes >> 20 == total >> 20)) /* only the last is all */
+		(bytes < total && bytes >> 20 == total >> 20)) /* say 'N of N' only at the end */
 		return;
 	t->told = true;
 	t->opts->progress("looked through", "MB of files for stacks", bytes >> 20, total >> 20,
@@ -804,7 +814,7 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 	if (!code)
 		code = files_identify(&files, engine_maps_fd(e));
 	if (!code) {
-		add_vdso(&files); /* by no number, as files are */
+		add_vdso(&files); /* after files_identify(): it has no device and inode */
 		stack_files_read(files.files, files.cnt, on_read, &telling);
 	}
 	for (size_t i = 0; !code && i < files.cnt; i++)

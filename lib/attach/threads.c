@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Stacks of threads that sleep: registers from a program that looks at them in the kernel, memory
-// by process_vm_readv(2), and the rest as walks in the kernel do it. Nobody is stopped.
+// Stacks of sleeping threads, without stopping them. A BPF iterator reads their registers and
+// process_vm_readv(2) reads their memory. Frames are unwound like in the BPF programs.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "unwind/python.h"
 #include "unwind/unwind.h"
 
-/* A file that a process maps, opened when the first frame lies in it. */
+/* A mapped file, opened when the first frame in it is unwound. */
 struct thread_file {
 	dev_t dev;
 	uint64_t ino, size;
@@ -44,16 +44,16 @@ struct thread_stacks {
 	struct thread_frame *merged; /* the same with frames of Python */
 };
 
-/* One that is made. */
+/* A walk in progress. */
 struct thread_walk {
 	struct thread_stacks *s;
 	const struct fsn_thread *at;
 	const struct proc_maps *maps;
 	uint64_t pc, sp, fp;
-	bool exact; /* .pc is where it goes on, not behind a call */
+	bool exact; /* .pc is the next instruction, not a return address */
 	struct thread_file
-		*python; /* an interpreter, and how far above its own addresses */
-	uint64_t bias;
+		*python; /* the Python interpreter on the stack, or NULL */
+	uint64_t bias;   /* load address of .python minus its link address */
 };
 
 int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err *err)
@@ -200,7 +200,7 @@ static enum fsn_walk_end step_by_fp(struct thread_walk *w)
 	return 0;
 }
 
-/* struct rt_sigframe behind its first word, arch/x86/include/asm/sigframe.h */
+/* struct rt_sigframe after its first word, arch/x86/include/asm/sigframe.h */
 static enum fsn_walk_end step_signal(struct thread_walk *w)
 {
 	uint64_t sp = w->sp;
@@ -333,8 +333,8 @@ static bool python_agrees(const struct thread_stacks *s, const struct python_sta
 }
 
 /*
- * Frames of Python in the place of those of the interpreter that has them. Where they are not
- * known for certain the native ones stay.
+ * Replaces the native frames of the interpreter by the Python frames that it evaluates. If the two
+ * do not match, the native frames are kept.
  */
 static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
 {
