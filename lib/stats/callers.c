@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Code that calls came from: callers, and kernels of GPUs.
+// Names of code addresses: callers, and GPU kernels.
 #include <errno.h>
 #include <limits.h>
 #include <search.h>
@@ -15,11 +15,11 @@
 #include "proc/proc.h"
 
 /*
- * Where calls were made: addresses of processes as functions, or files, and how far behind their
- * beginning.
+ * Callers: return addresses of processes as "function+0x1f" or "file+0x1f".
  *
- * A program's code lies elsewhere in each process, and when that has ended nobody knows where
- * it lay. So what is named is kept in the group, beside its row, and what programs saw of it.
+ * A program is mapped at other addresses in each process, and an exited process has no mappings. So
+ * the group stores the names next to the rows, and the BPF programs record the mapped file of each
+ * caller.
  */
 
 #define PROC "/proc"
@@ -34,7 +34,7 @@ struct code_file {
 struct code_proc {
 	pid_t pid;
 	uint64_t start_ns;
-	struct proc_maps maps; /* none when it has ended */
+	struct proc_maps maps; /* empty if it has exited */
 };
 
 struct callers {
@@ -70,9 +70,9 @@ void callers_free(struct callers *c)
 	free(c);
 }
 
-/* --- whose code lies there --------------------------------------------------------------------- */
+/* --- the mapped file at an address ---------------------------------------------------------- */
 
-/* Mappings of a process that runs, before and after they were read. */
+/* Returns the mappings of a process that is still running after they were read. */
 static const struct code_proc *proc_of(struct callers *c, pid_t pid, uint64_t start_ns)
 {
 	struct code_proc *proc;
@@ -98,7 +98,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Its functions are known, if anything of it is. */
+/* Opens the file of @map. Returns NULL if its functions cannot be read. */
 static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 {
 	_cleanup_free_ char *dir = NULL;
@@ -121,7 +121,7 @@ static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 	return NULL;
 }
 
-/* What is known of the file; *ret_new: nothing yet. */
+/* Finds or adds the cache entry of a file. *@ret_new: the caller must fill it. */
 static struct code_known *known_of(
 	struct callers *c, uint32_t major, uint32_t minor, uint64_t ino, bool *ret_new)
 {
@@ -150,7 +150,7 @@ static struct code_known *file_of(struct callers *c, pid_t pid, const struct pro
 	return known;
 }
 
-/* What of code lies at @addr in a process, which must run; false when nothing does. */
+/* Finds the file and offset that a running process has mapped at @addr. False if there is none. */
 static bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
 {
@@ -168,9 +168,9 @@ static bool callers_code(
 	return true;
 }
 
-/* --- what it is called -------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------- */
 
-/* "name+0x1f", the name cut where there is no room. */
+/* Writes "name+0x1f", with the name truncated to @size. */
 static void put_place(char *to, size_t size, const char *name, uint64_t behind)
 {
 	char offset[24];
@@ -179,7 +179,7 @@ static void put_place(char *to, size_t size, const char *name, uint64_t behind)
 	snprintf(to, size, "%.*s%s", (int)size - 1 - len, name, offset);
 }
 
-/* The call is the instruction before @addr, which may begin another function. */
+/* @at is the last byte of the call instruction; the return address may be in the next function. */
 static bool put_function(const struct code_at *at, struct fsn_caller *to)
 {
 	_cleanup_free_ char *plain = NULL;
@@ -207,11 +207,11 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
 	return true;
 }
 
-/* --- of processes that have ended ----------------------------------------------------------------- */
+/* --- callers of exited processes ------------------------------------------------------------ */
 
 #define MINOR_BITS 20 /* MINORBITS, include/linux/kdev_t.h */
 
-/* The file's path below the root of its file system, "/usr/bin/git"; false: it is too long. */
+/* Writes the path below the root of the file system, "/usr/bin/git". False if it was truncated. */
 static bool path_below_root(const struct fsn_file_name *name, char path[PATH_MAX])
 {
 	size_t len = 0;
@@ -222,7 +222,7 @@ static bool path_below_root(const struct fsn_file_name *name, char path[PATH_MAX
 		size_t part = strnlen(name->part[i], FSN_NAME_PART);
 
 		if (part >= FSN_NAME_PART - 1)
-			return false; /* it may be cut */
+			return false; /* may be truncated */
 		len += (size_t)snprintf(path + len, PATH_MAX - len, "/%.*s", (int)part, name->part[i]);
 	}
 	return true;
@@ -235,7 +235,7 @@ static bool is_file(const char *path, const struct fsn_file_id *id)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == id->ino;
 }
 
-/* Where its file system, or the part of it that has the file, is mounted here. */
+/* Finds a mount of the file's file system, or of the part of it that has the file. */
 static bool find_path(const struct fsn_file_id *id, const char *below, char path[PATH_MAX])
 {
 	_cleanup_fclose_ FILE *f = fopen(PROC "/self/mountinfo", "re");
@@ -255,7 +255,7 @@ static bool find_path(const struct fsn_file_id *id, const char *below, char path
 			is_file(path, id))
 			return true;
 	}
-	/* An overlay's mount has a number of its own. */
+	/* The mount of an overlay has another device number than the file. */
 	return snprintf(path, PATH_MAX, "%s", below) < PATH_MAX && is_file(path, id);
 }
 
@@ -345,7 +345,7 @@ bool callers_line(struct callers *c, const struct group *g, const struct stats_r
 	return true;
 }
 
-/* --- kept in statistics -------------------------------------------------------------------------- */
+/* --- interned names ------------------------------------------------------------------------- */
 
 static int compare_texts(const void *a, const void *b)
 {
@@ -368,19 +368,19 @@ void callers_done(struct stats *s)
 	tdestroy(s->places, free);
 }
 
-/* --- which kernels of GPUs were launched: the words that calls had as names ---------------- */
+/* --- names of launched GPU kernels --------------------------------------------------------- */
 
 /*
- * CUDA's compiler makes two functions of the host for a kernel: one of its name, whose address
- * stands for it, and __device_stub__NAME, which that calls to launch it. Until CUDA 12 the stub
- * hands on the address; since then a handle, which the driver made of it at the first launch, and
- * which only the stub, whose code lies where the launch was made, still knows.
+ * The CUDA compiler generates two host functions for a kernel: one with the kernel's name, whose
+ * address identifies it, and __device_stub__NAME, which the first one calls to launch it. Until
+ * CUDA 12 the stub passes that address to the launch function. Later stubs pass a handle, which the
+ * driver created at the first launch; then the kernel is found by the stub that contains the call.
  */
 
 #define STUB "__device_stub__"
 #define PROC "/proc"
 
-/* --- handles ------------------------------------------------------------------------------------- */
+/* --- handles -------------------------------------------------------------------------------- */
 
 static int compare_handles(const void *a, const void *b)
 {
@@ -437,9 +437,9 @@ static const struct fsn_handle_of *find_handle(
 	return found && found->of.start == l->start_ns ? &found->of : NULL;
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------- */
 
-/* Of a name that is too long the end is a number that tells it from others that begin so. */
+/* A name that is too long is truncated and ends in a hash, which distinguishes it from others. */
 static bool put_name(const char *name, struct fsn_kernel *to)
 {
 	uint32_t hash = 2166136261U;
@@ -461,7 +461,7 @@ static bool put_mangled(const char *name, struct fsn_kernel *to)
 	return put_name(plain ? plain : name, to);
 }
 
-/* "__device_stub__Z3addPfi", or, as clang has it, "space::__device_stub__add". */
+/* Handles "__device_stub__Z3addPfi", and "space::__device_stub__add" of clang. */
 static bool put_stub(const char *symbol, struct fsn_kernel *to)
 {
 	_cleanup_free_ char *outer = demangle(symbol, DEMANGLE_NAME), *inner = NULL;
@@ -490,9 +490,9 @@ static const struct kernel_names *kernels_of(struct code_known *known)
 	return &known->kernels;
 }
 
-/* --- ways to find one ------------------------------------------------------------------------------ */
+/* --- ways to find a kernel ------------------------------------------------------------------ */
 
-/* The word is the address of the host's function; what has no name is a place all the same. */
+/* @word is the address of a host function. Without a symbol it is named "file+0x1f". */
 static bool by_function(
 	struct callers *c, const struct launch *l, uint64_t word, struct fsn_kernel *ret)
 {
@@ -512,7 +512,7 @@ static bool by_function(
 	return true;
 }
 
-/* The code before @from is made for one kernel. */
+/* @at is in a stub, or in other code that the compiler generates for one kernel. */
 static bool by_code(const struct launch *l, const struct code_at *at, struct fsn_kernel *ret)
 {
 	const struct kernel_name *kernel;
@@ -529,7 +529,9 @@ static bool by_code(const struct launch *l, const struct code_at *at, struct fsn
 	return kernel && put_mangled(kernel->name, ret);
 }
 
-/* Who has launched it; of code that is not optimised, who has called the helper that did. */
+/*
+ * Finds it by the caller of the launch. In unoptimised code that is a helper, called by the stub.
+ */
 static bool by_caller(struct callers *c, const struct launch *l, struct fsn_kernel *ret)
 {
 	const unsigned long long *from = l->by.from;
@@ -545,7 +547,10 @@ static bool by_caller(struct callers *c, const struct launch *l, struct fsn_kern
 		by_code(l, &outer, ret);
 }
 
-/* It was asked for by its name, or by a word that stands for it, which may be a handle, too. */
+/*
+ * Finds it by the call that returned the handle: its argument was the name of the kernel, the
+ * address of a host function, or another handle.
+ */
 static bool by_handle(struct callers *c, const struct handles *h, const struct launch *l,
 	struct fsn_kernel *ret)
 {
@@ -573,7 +578,7 @@ bool kernel_name(
 		by_handle(c, h, l, ret);
 }
 
-/* --- what GPUs did -------------------------------------------------------------------------------- */
+/* --- GPU activity --------------------------------------------------------------------------- */
 
 static int compare_gpus(const void *a, const void *b)
 {
@@ -582,7 +587,7 @@ static int compare_gpus(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* Processes that have ended are told of, too, as long as there is room for others. */
+/* Removes exited processes. They are shown until half of the table is used. */
 static void forget_ended(const struct group *g, const struct stats *s)
 {
 	for (size_t i = 0; i < s->gpu_cnt; i++) {

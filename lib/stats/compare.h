@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Saved statistics of several nodes, or ranks, compared: who is behind, differs, is slower. */
+/* Compares saved statistics of several nodes or ranks. */
 #ifndef FUNCSNOOP_STATS_COMPARE_H
 #define FUNCSNOOP_STATS_COMPARE_H
 
@@ -9,20 +9,20 @@
 #include "stats/figures.h"
 
 enum compare_what {
-	COMPARE_BEHIND, /* no call in two windows, in both of which most others made some */
-	COMPARE_FEWER,  /* fewer calls than most, or than the other of two, without windows */
-	COMPARE_ABSENT, /* none of what most others have called, or with such a key */
-	COMPARE_AMOUNT, /* another amount in each call: of a sum, such as bytes */
-	COMPARE_SLOWER, /* an average longer than the others' median and spread explain */
+	COMPARE_BEHIND, /* no call in two windows in which most others made calls */
+	COMPARE_FEWER,  /* no windows: fewer calls than most others, or than the other of two */
+	COMPARE_ABSENT, /* no call of a function, or with a key, that most others have */
+	COMPARE_AMOUNT, /* another amount per call of a sum, such as bytes */
+	COMPARE_SLOWER, /* the average exceeds the median of the others by more than their spread */
 	COMPARE_CNT,
 };
 
-/* "behind", "fewer", "absent", "amount", "slower" */
+/* Returns "behind", "fewer", "absent", "amount" or "slower". */
 const char *compare_word(enum compare_what what);
 
 /*
- * A node's documents in the order in which they came: of intervals (`stats -i`), which have
- * another beginning each, or of the same statistics as they grew.
+ * The documents of a node in order: either of intervals (`stats -i`), which have different start
+ * times, or repeated readings of the same statistics.
  */
 struct compare_node {
 	const char *name;
@@ -30,26 +30,26 @@ struct compare_node {
 	size_t cnt;
 };
 
-/* Strings belong to the documents, keys to the comparison. */
+/* Strings are owned by the documents, keys by the comparison. */
 struct compare_finding {
 	enum compare_what what;
 	const char *group, *function;
-	const char *key; /* what its calls were about; NULL: all calls of the function */
+	const char *key; /* text of the row's keys; NULL: all calls of the function */
 	size_t node;
-	double value, others; /* calls, units a call, or ns; of the others the median */
+	double value, others; /* calls, units per call, or ns; median of the others */
 };
 
 struct comparison {
-	struct compare_finding *findings; /* by group, function, key; then by node */
+	struct compare_finding *findings; /* sorted by group, function, key and node */
 	size_t cnt;
-	size_t windows; /* common to all nodes, at most 2; with fewer no node is behind */
+	size_t windows; /* windows that all nodes have, at most 2; with fewer no node is behind */
 	char **keys;
 	size_t key_cnt;
 };
 
 /*
- * What stands out among @nodes. Ranks of one communicator are compared with each other.
- * End with comparison_done().
+ * Finds the outliers among @nodes. Ranks of one communicator are compared with each other.
+ * Free with comparison_done().
  */
 void compare_nodes(
 	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison);

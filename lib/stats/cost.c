@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a group's programs take: accounted for by the kernel, or estimated by what was measured.
+// The overhead of a group's probes: accounted by the kernel, or estimated by calibration.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,13 +97,13 @@ static bool read_accounted(const struct group *group, uint64_t *ns)
 	return progs.cnt;
 }
 
-/* What an end takes that an entry alone does not. */
+/* Returns the cost of an exit probe. */
 static uint64_t end_ns(const uint32_t *whole_ns, enum price_end end)
 {
 	return whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT] : 0;
 }
 
-/* What a probe on an instruction that is stepped takes more. */
+/* Returns the extra cost of a probe on an instruction that is single-stepped. */
 static uint64_t step_ns(const struct price *price)
 {
 	uint32_t emulated = price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
@@ -112,7 +112,7 @@ static uint64_t step_ns(const struct price *price)
 	return stepped > emulated ? stepped - emulated : 0;
 }
 
-/* Hits of probes on ends, without those of other functions' probes. */
+/* Counts hits of exit probes, without returns that another function's probe has observed. */
 static uint64_t end_hits(const struct fsn_counts *n)
 {
 	uint64_t ends = n->returns + n->unmatched + n->strays;
@@ -120,19 +120,19 @@ static uint64_t end_hits(const struct fsn_counts *n)
 	return ends - (n->led < ends ? n->led : ends);
 }
 
-/* The run time of @hits, of which @runs took @ns. */
+/* Extrapolates the run time of @hits from @runs of them, which took @ns. */
 static double run_time(uint64_t hits, uint64_t runs, uint64_t ns)
 {
 	return runs ? (double)ns / runs * hits : 0;
 }
 
-/* The same of a call during the calibration, beyond that of an entry which is only counted. */
+/* Returns the run time of an exit probe during the calibration. */
 static double calibrated_end(const uint32_t *run_ns, enum price_end end)
 {
 	return run_ns[end] ? (double)run_ns[end] - run_ns[PRICE_COUNT] : 0;
 }
 
-/* How much longer the programs ran than during the calibration, or, below 0, shorter. */
+/* Returns by how much the run time of the BPF programs exceeds the calibration; may be negative. */
 static int64_t more_than_calibrated(const uint32_t *run_ns, enum price_end end,
 	const struct fsn_counts *n)
 {
@@ -177,7 +177,7 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 	return ns > 0 ? ns : 0;
 }
 
-/* What can't be read is unknown. */
+/* Sets COST_UNKNOWN if neither source can be read. */
 static void read_one(struct group *group, bool accounting, struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};
@@ -221,7 +221,7 @@ struct cost cost_between(
 {
 	uint64_t ns = after->at_ns - before->at_ns;
 
-	/* A reset in between makes the calls start from 0. */
+	/* A reset in between has set the calls to 0. */
 	if (before->source != after->source || after->ns < before->ns)
 		return (struct cost) {};
 	return cost_in(after->source, after->ns - before->ns, ns);

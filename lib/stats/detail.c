@@ -14,34 +14,27 @@
 #include "proc/proc.h"
 
 /*
- * Folding the records and the rows of keys of processes that have ended, so that others find room.
- *
- * What follows is said of records. Rows of keys are folded in the same steps, of which 4 is one
- * for both; what they have had since the baseline is theirs less what that remembers, which is
+ * Folding: evicts the records and the rows of keys of exited processes from full tables.
+ * The following describes records. Rows of keys are folded in the same steps, and step 4 is one for
+ * both. They count since the attach, so the baseline is subtracted from them first, and is then
  * cleared with them.
- *
- * A record is freed when the row of its function has its figures. For whoever reads, that
- * is one step: a store to ctl.fold. The order, under the lock of the groups' folder:
- *
- * 	1. mend what a killed fold left: records that are in the rows in use are cleared,
- * 	   others get their key back
- * 	2. mark the records with the next fold's bit; they count as before
- * 	3. write the idle rows: those in use, and what was marked
- * 	4. one store switches to them: marked records count no more
- * 	5. clear the marked records: their places are free
- *
- * Killed before 4 nothing has changed, after it the next fold ends the work.
- *
- * Programs: one that counts in a process runs in one of its threads, and while it runs that
- * thread is there, alive for kill(2) and in /proc. So the figures of a process that is gone
- * are final, and nothing more comes: who gets its number began later, which makes another
- * record. Places are claimed from 0 only, which is stored last.
- * Readers take ctl before and after they read. If .fold is the same, rows and marks had one
- * meaning all the time, and nobody wrote to what counts; else they read again, at last
- * under the lock. They need no right to write.
- * Resets and other folds hold the lock. A fold takes records of the epochs that count now,
- * all of which the next reset ends together; the rows have the first of them, and end with
- * it, as records do.
+ * The counts of an evicted record are added to the row of its function. Readers see this as a
+ * single step, a store to ctl.fold. The order, under the lock of bpffs:
+ * 1. clean up after a fold that was killed: clear the records that are already part of
+ * 	   the rows in use, and unmark the others
+ * 2. mark the records with the bit of the next fold; they still count 3. write the idle rows: the
+ * rows in use plus the marked records 4. one store switches to the idle rows: marked records stop
+ * counting 5. clear the marked records, which frees their slots
+ * If the command is killed before 4, nothing has changed; after 4, the next fold completes it.
+ * BPF programs: a program that counts for a process runs in one of its threads, which exists for
+ * kill(2) and /proc while it runs. So the counts of an exited process are final. A process that
+ * reuses the pid has a later start time, and so another record. Slots are claimed only if they are
+ * 0, and 0 is stored last.
+ * Readers copy ctl before and after reading. If .fold is the same, the rows and marks kept their
+ * meaning and no record that counts was folded. Otherwise readers try again, the last time under
+ * the lock. They need no write permission.
+ * Resets and other folds hold the lock. A fold takes records of the epochs that count now, which
+ * the next reset ends together. The rows have the first of these epochs, and end with it.
  */
 
 int procs_cnt(const struct group *g, uint32_t *ret_cnt)
@@ -60,13 +53,13 @@ struct fold {
 	struct map_mapping ctl_map, procs_map, keyed_map;
 	struct stats_view view;
 	struct fsn_ctl *ctl;
-	struct fsn_proc *records; /* behind them the rows */
+	struct fsn_proc *records; /* the rows of exited processes follow them */
 	uint32_t cnt;
-	struct fsn_row *keyed; /* rows of keys; behind them the others, then the ended */
-	uint32_t keyed_cnt;    /* 0: there are none */
+	struct fsn_row *keyed; /* rows of keys, then dropped calls, then exited processes */
+	uint32_t keyed_cnt;    /* 0: no keys */
 };
 
-/* A record of a process, in the order in which they are given up. */
+/* A record of a process, in order of eviction. */
 struct old {
 	uint64_t start;
 	pid_t pid;
@@ -147,7 +140,7 @@ static int base_fd_of(const struct fold *f)
 	return base_rows_fd(f->g, FSN_BASE_INDEX(f->ctl->base));
 }
 
-/* What a row of keys had at the last reset. */
+/* Returns the baseline of a row of keys. */
 static struct fsn_row base_of(const struct fold *f, uint32_t i)
 {
 	struct fsn_row base;
@@ -177,7 +170,7 @@ static uint32_t used_rows(const struct fold *f)
 	return cnt;
 }
 
-/* Steps 1 and 5 of rows of keys. */
+/* Steps 1 and 5 for rows of keys. */
 static void mend_rows(const struct fold *f)
 {
 	for (uint32_t i = 0; i < f->keyed_cnt; i++) {
@@ -195,7 +188,7 @@ static void mend_rows(const struct fold *f)
 	}
 }
 
-/* Step 1, and 5: those that are marked with the bit of the fold in use are in its rows. */
+/* Steps 1 and 5: records marked with the bit of the fold in use are already part of its rows. */
 static void mend(const struct fold *f)
 {
 	uint64_t key;
@@ -222,7 +215,7 @@ static int compare_old(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* All records that count, those of one process together. */
+/* Lists all records that count, sorted by process. */
 static size_t list_records(const struct fold *f, struct old *old)
 {
 	size_t cnt = 0;
@@ -253,7 +246,7 @@ static size_t list_rows(const struct fold *f, struct old *old)
 	return cnt;
 }
 
-/* Leaves the first @most and more, whole processes, of those that have ended in @old. */
+/* Keeps in @old only records of exited processes: at least @most, if there are, and all of each. */
 static size_t choose(struct old *old, size_t cnt, size_t most)
 {
 	size_t chosen = 0, next;
@@ -311,7 +304,7 @@ static void row_end(struct fsn_row *to, const struct stats_row *row)
 		to->sum[i] += row->sum[i];
 }
 
-/* Steps 2 and 3 of rows of keys: their longest call is that of all epochs that count. */
+/* Steps 2 and 3 for rows of keys. Their maximum is that of all epochs that count. */
 static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
 {
 	uint32_t next = f->ctl->fold + 1, fn_cnt = f->keyed_cnt ? f->g->meta.fn_cnt : 0;
@@ -342,7 +335,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* How times of rows were spread that are there no more: what came before all that are. */
+/* Deletes the distributions of rows that have been evicted. */
 static void drop_spreads(const struct fold *f)
 {
 	_cleanup_free_ uint32_t *kept = xcalloc(f->keyed_cnt + 1, sizeof(*kept));
@@ -364,7 +357,7 @@ static void drop_spreads(const struct fold *f)
 	}
 }
 
-/* How many records are to go: so that three quarters are free. */
+/* Returns how many records to evict, so that three quarters of the table are free. */
 static size_t too_many(uint32_t used, uint32_t cnt)
 {
 	return used > cnt / 4 ? used - cnt / 4 : 0;
@@ -403,7 +396,7 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 
 	if ((!(g->meta.options & FSN_OPT_PROCESSES) && !g->meta.row_cnt) || !proc_is_first_ns())
 		return 0;
-	/* Each record was begun by a call of its own. */
+	/* A call creates at most one record, so few calls mean few records. */
 	begun = group_begun(g).calls;
 	code = begun ? procs_cnt(g, &cnt) : 0;
 	if (!code && begun <= (g->meta.row_cnt && g->meta.row_cnt < cnt ?
@@ -420,7 +413,7 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 	return code ? err_sys(err, code, "cannot fold processes of group '%s'", g->name) : 0;
 }
 
-/* --- return codes, processes, paths and slow calls: records found by key ------------------- */
+/* --- return codes, processes, paths and slow calls ----------------------------------------- */
 
 #define CHUNK 1024
 
@@ -444,7 +437,7 @@ static void add_code(struct stats_func *f, int64_t code, uint64_t count)
 	f->codes[f->code_cnt++] = (struct stats_code){ .code = code, .count = count };
 }
 
-/* Copies: types are read only where there are codes. */
+/* Copies the names, because types are only loaded if there are codes. */
 static void name_codes(const struct types *types, struct stats_func *f)
 {
 	const struct type_codes *codes = types_of(types, f->fn)->ret_codes;
@@ -465,8 +458,9 @@ void stats_add_unplaced(
 }
 
 /*
- * Programs of an older command keep only the sum for the group: then it is what is left of
- * errors, which were read first: too few while calls fail.
+ * Groups attached by an older version count dropped codes only per group. Then the number
+ * of a function is its errors without a code, which is too low while calls fail, because errors are
+ * read before codes.
  */
 static void guess_unplaced(const struct stats_view *view, struct stats *s)
 {
@@ -542,7 +536,7 @@ static void add_proc(struct stats_func *f, const struct fsn_proc *p)
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
 }
 
-/* A process has a record for each shard of the CPUs, and each epoch. */
+/* A process has a record per shard and epoch. */
 static void merge_procs(struct stats_func *f)
 {
 	size_t kept = 0;
@@ -564,7 +558,7 @@ static void merge_procs(struct stats_func *f)
 	}
 }
 
-/* A record, or, if it has no process, the row of those that have ended. */
+/* Adds a record, or the row of exited processes (pid 0). */
 static void take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
 {
 	uint32_t fn = procs_fn(p->key);
@@ -617,9 +611,9 @@ int stats_read_procs(
 	return code;
 }
 
-/* --- who called whom ------------------------------------------------------------------------ */
+/* --- call paths ----------------------------------------------------------------------------- */
 
-/* What calls by each path have had since the group was attached. */
+/* Sums the shards of each path since the attach. */
 static int paths_total(const struct group *g, struct fsn_path *total)
 {
 	uint32_t cnt = g->meta.path_cnt;
@@ -641,7 +635,7 @@ static uint32_t path_caller(uint64_t key)
 	return key >> FSN_PATH_UNDER_SHIFT;
 }
 
-/* Keys of those that lead to path @i: they are older than its own, but may be read after it. */
+/* Reads the keys of the callers of path @i, which are older but may not have been read yet. */
 static int read_callers(const struct group *g, uint64_t *keys, uint32_t i)
 {
 	int code = 0;
@@ -695,7 +689,7 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 	return code;
 }
 
-/* --- how times of rows are spread ------------------------------------------------------------- */
+/* --- distributions of rows -------------------------------------------------------------------- */
 
 static int compare_cells(const void *a, const void *b)
 {

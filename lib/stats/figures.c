@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is known of a function, and what is computed from it; buckets and percentiles.
+// Computes the metrics of functions, processes and rows; buckets and percentiles.
 #include "group/records.h"
 #include "stats/figures.h"
 #include "internal.h"
@@ -57,8 +57,8 @@ void figure_set(struct figures *f, enum figure_id id, bool known, uint64_t n)
 }
 
 /*
- * Whether ends of its calls are seen, and so their results and lengths: not of a function that
- * is only counted, nor of one whose calls have all left by a jump.
+ * True if returns are traced, so that results and durations are known. False if the function is
+ * only counted, or all its calls left through untracked tail calls.
  */
 static bool ends_seen(const struct stats_func *f)
 {
@@ -79,7 +79,7 @@ static double split_share(uint64_t part_ns, uint64_t all_ns)
 	return all_ns ? 100.0 * part_ns / all_ns : 0;
 }
 
-/* @probes_ns is the time of all probes inside, of which no more than all took. */
+/* @probes_ns is the overhead of nested probes; it cannot exceed that of all probes. */
 static uint64_t self_noise(uint64_t probes_ns, const struct figure_scope *scope)
 {
 	uint64_t cost = stats_signed(probes_ns);
@@ -212,7 +212,7 @@ uint64_t hist_percentile(const uint64_t *bucket, unsigned int permille, uint64_t
 
 	for (i = 0; i < FSN_HIST_CNT; i++)
 		total += bucket[i];
-	/* The nearest rank: the smallest value with so many calls at or below it. */
+	/* Nearest rank: the smallest value with at least @rank calls at or below it. */
 	rank = (uint64_t)(((__uint128_t)total * permille + 999) / 1000);
 	if (!rank)
 		rank = 1;

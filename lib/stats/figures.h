@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The numbers that are shown of a function, a library, a process: what each is called, in
- * which unit it is, and where it is shown. All that shows numbers loops over FIGURES.
+ * The metrics of a function, a library or a process: their names, units, and the outputs that have
+ * them. All code that prints metrics loops over FIGURES.
  */
 #ifndef FUNCSNOOP_STATS_FIGURES_H
 #define FUNCSNOOP_STATS_FIGURES_H
@@ -15,19 +15,19 @@
 #include "base/util.h"
 #include "stats/stats.h"
 
-/* Where a figure may be shown. */
+/* The outputs that may have a metric. */
 enum figure_use {
 	USE_NONE,
 	USE_DOCUMENT, /* keys of a function in the JSON document */
 	USE_TABLE,    /* columns by function and by library */
-	USE_LIBRARY,  /* columns by library that stand before those */
+	USE_LIBRARY,  /* the first columns by library, before those of USE_TABLE */
 	USE_PROCESS,  /* columns by process */
 	USE_PROCESS_DOCUMENT,
-	USE_TREE,   /* columns of who called whom */
+	USE_TREE,   /* columns of the call tree */
 	USE_ROW, /* columns by key */
 	USE_ROW_DOCUMENT,
 	USE_RATES,  /* columns of --watch */
-	USE_SORT,   /* --sort and, by a key each, --watch */
+	USE_SORT,   /* --sort; in --watch each has a key */
 	USE_SAVED,  /* read back from documents: --fail-if, --diff */
 	USE_DIFF,   /* rows of --diff */
 	USE_METRIC, /* metrics */
@@ -35,21 +35,21 @@ enum figure_use {
 };
 
 /*
- * Columns: a number of up to 15, the highest being left out first on a narrow terminal, and flags.
- * A table has no column that is unknown in all of its rows.
+ * Columns have flags and a number of up to 15. On a narrow terminal the columns with the highest
+ * numbers are omitted first. A column that is unknown in all rows is always omitted.
  */
 #define COLUMN_CSV     255 /* only in CSV */
 #define COLUMN_DIFFERS 16  /* in tables only if it differs from the column before it in some row */
 #define COLUMN_ANY     32  /* in tables only if it is not 0 in some row */
 #define COLUMN_KNOWN   128 /* not in CSV */
 
-/* And of metrics. */
+/* Types of Prometheus metrics. */
 enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_BY_CODE };
 
-/* Whole numbers, then fractions. */
+/* Units of integers, then units of fractions. */
 enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 
-/* What stands behind a figure's word in its key. */
+/* Suffixes of JSON keys. */
 #define UNIT_SUFFIX_COUNT   ""
 #define UNIT_SUFFIX_NS      "_ns"
 #define UNIT_SUFFIX_BYTES   "_bytes"
@@ -58,15 +58,15 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 #define UNIT_SUFFIX_RATIO   ""
 
 /*
- * One row a figure:
+ * One entry per metric:
  *
- *	X(id, unit, word, title of columns, help of metrics,
- *		when it is known of a function, its value,
- *		AT(use, place, what else it says), ...)
+ *	X(id, unit, word, column title, help of the Prometheus metric,
+ *		condition under which it is known, value,
+ *		AT(use, place, flags), ...)
  *
- * Places are the order within each use: without one a figure is not in it. The value of a
- * function, f, is computed by figures_of(), which says what the words of the second line
- * mean; no other place knows when a number is known.
+ * Places are the order within an output; an output without a place does not have the metric.
+ * figures_of() evaluates the condition and the value for function f, and defines the names in
+ * them. No other code decides whether a metric is known.
  */
 /* clang-format off */
 #define FIGURES(X) \
@@ -282,38 +282,37 @@ struct figure {
 	} place[USE_CNT];
 };
 
-/* What a share of times that are divided is of: of those calls for which that is known. */
+/* Total time of the calls whose time is split: 100 % of the shares. */
 #define SPLIT_OF(x) ((x)->n.on_cpu_ns + (x)->n.queued_ns + (x)->n.blocked_ns)
 
 extern const struct figure figures[FIGURE_CNT];
 
-/* Those of a use, in its order: how many of @ret_ids. */
+/* Lists the metrics of @use in their order. Returns their number. */
 size_t figure_list(enum figure_use use, enum figure_id ret_ids[FIGURE_CNT]);
 
-/* A bit for each of a use. */
+/* Returns the metrics of @use as a mask of FIGURE_BIT(). */
 uint64_t figure_mask(enum figure_use use);
 #define FIGURE_BIT(id) (1ULL << (id))
 
-/* Those that can't be added up. */
+/* Metrics that cannot be added. */
 #define FIGURE_SPREAD (FIGURE_BIT(FIGURE_P50) | FIGURE_BIT(FIGURE_P90) | FIGURE_BIT(FIGURE_P99))
 
-/* What probes take is known to a tenth of it, when much else goes on. */
+/* On a busy machine the measured overhead is accurate to 10 %. */
 #define SELF_NOISE(cost_ns) ((cost_ns) / 10)
 
-/* Values of a row, those that are known. */
+/* The metrics of a row. */
 struct figures {
-	uint64_t known; /* bits */
+	uint64_t known; /* mask of FIGURE_BIT() */
 	/*
-	 * 0 because nothing of the kind is looked at: documents and CSV have them, so that the
-	 * sum of calls comes out, and no one else.
+	 * Metrics that are always 0 because the function is only counted. Only documents and CSV
+	 * have them, so that the sum of calls adds up.
 	 */
 	uint64_t moot;
-	/* Times below that are within what was taken off as the probes' own. */
-	uint64_t noise_ns;
-	uint64_t self_noise_ns; /* own times below that are within what was taken off for others' */
+	uint64_t noise_ns;      /* shorter durations are within the error of the correction */
+	uint64_t self_noise_ns; /* the same for self times, corrected for nested probes */
 	union {
 		uint64_t n;
-		double x; /* of percent, rates and ratios */
+		double x; /* percentages, rates and ratios */
 	} value[FIGURE_CNT];
 };
 
@@ -334,65 +333,65 @@ static inline bool figure_is_real(enum figure_id id)
 	return figures[id].unit >= UNIT_PERCENT;
 }
 
-/* What shares and rates are of; 0 where it is not known. */
+/* The reference of shares and rates; 0: not known. */
 struct figure_scope {
-	uint64_t elapsed_ns; /* in which the calls came */
-	uint64_t all_ns;     /* time of all functions: their self times, where they are known */
-	uint64_t cost_ns;    /* that the probes of all functions took */
+	uint64_t elapsed_ns; /* interval of the calls */
+	uint64_t all_ns;     /* time of all functions (self time if it is known) */
+	uint64_t cost_ns;    /* overhead of the probes of all functions */
 };
 
 /*
- * The figures of @wanted, bits, of a function or of several added up. Percentiles are dear.
- * Without @scope no shares and rates are known.
+ * Computes the metrics of mask @wanted for a function, or for several added up. Percentiles are
+ * expensive. Without @scope, shares and rates are not known.
  */
 void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	uint64_t wanted, struct figures *ret);
 
-/* Of a process in function @f, or in all that are timed: NULL. */
+/* Computes those of a process for function @f, or for all timed functions if @f is NULL. */
 void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 
-/* Of the calls of @f in one row. */
+/* Computes those of one row of @f. */
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 
-/* The percentiles that are known of rows, of which none is above @max_ns; 0: that is not known. */
+/* Computes the percentiles of @spread, limited to @max_ns (0: no limit). */
 void figures_of_spread(const struct stats_spread *spread, uint64_t max_ns, struct figures *ret);
 
-/* --- documents of `stats --json` read back, for comparing ----------------------------------- */
+/* --- documents of `stats --json`, read for comparison ---------------------------------------- */
 
-/* A part of what calls of a row were about; its value is text, or a number as text. */
+/* One key of a row. Its value is text, or a number as text. */
 struct saved_part {
 	char *key, *value;
-	char *name; /* of the value; NULL: it has none */
+	char *name; /* of the value, or NULL */
 	/*
-	 * Of a stack that is known: what its frames are called, the outermost first, each with its
-	 * '\0', and one behind all; what was not followed to its end begins with why. Or NULL.
+	 * Names of the frames of a stack, the outermost first, each ended by '\0', and an empty
+	 * name. A truncated stack starts with the reason. NULL: not a stack, or not known.
 	 */
 	char *stack;
 };
 
-/* What calls of one process by one key had. */
+/* The calls of one process with one key. */
 struct saved_row {
 	struct saved_part part[FSN_KEYS];
 	size_t part_cnt;
 	struct figures figures; /* of USE_ROW_DOCUMENT, and the average */
-	double amount; /* its sums added up; */
-	bool summed;   /* there is one */
-	const struct stats_row *now; /* that it was made of, which stays its owner's; or NULL */
+	double amount; /* total of its sums */
+	bool summed;   /* .amount is known */
+	const struct stats_row *now; /* the row that it was made from (not owned), or NULL */
 };
 
 struct saved_func {
 	char *name, *library;   /* library may be NULL */
-	struct figures figures; /* of USE_SAVED; not known is null in the document */
+	struct figures figures; /* of USE_SAVED; unknown ones are null in the document */
 	struct saved_row *rows;
 	size_t row_cnt;
 };
 
-/* Adds to @to, which has nothing at first, what @row has. */
+/* Adds the metrics of @row to @to, which the caller has zeroed. */
 void saved_row_add(struct figures *to, const struct figures *row);
 
-/* The part of @row that is key @key, or NULL; and what is shown of it. */
+/* Returns key @key of @row, or NULL; and the text that is shown for it. */
 const struct saved_part *saved_part_find(const struct saved_row *row, const char *key);
 static inline const char *saved_part_text(const struct saved_part *part)
 {

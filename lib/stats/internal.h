@@ -25,26 +25,26 @@ static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 }
 
 /*
- * Counters of each function since the group was attached, over all shards: what a baseline
- * is made of; .carried is what is in flight now. Likewise of each path, if they are wanted.
+ * Counters since the attach, summed over all shards. A reset stores them as the next baseline.
+ * .carried of a function is its number of calls in flight now.
  */
 struct stats_raw {
 	struct fsn_base *total;
-	struct fsn_path *paths;
-	struct fsn_memory *memory; /* NULL: none is followed */
-	struct fsn_row *rows; /* of keys, and the others of each function: rows_cnt() */
+	struct fsn_path *paths;    /* NULL: not requested or not kept */
+	struct fsn_memory *memory; /* NULL: allocations are not tracked */
+	struct fsn_row *rows; /* rows of keys, then the others of each function: rows_cnt() */
 };
 
-/* How often the kernel has left out programs of the group; false: it is not told to the caller. */
+/* Reads how often the kernel skipped the BPF programs. False without permission. */
 bool stats_missed(const struct group *g, uint64_t *ret_missed);
 
-/* A sum of times without the probes' own, in two's complement, that may be under 0. */
+/* Returns a sum of corrected times, which may be negative (two's complement), but at least 0. */
 static inline uint64_t stats_signed(uint64_t sum)
 {
 	return (int64_t)sum < 0 ? 0 : sum;
 }
 
-/* Sums of times, @total and what is in it: the rest, 0 when that is less than nothing. */
+/* Returns @total without the part @in_it, but at least 0. */
 static inline uint64_t stats_less(uint64_t total, uint64_t in_it)
 {
 	return stats_signed(total - in_it);
@@ -74,11 +74,11 @@ static inline int base_paths_fd(const struct group *g, uint32_t index)
 	return group_fd(g, index ? MAPID_BASE_PATHS1 : MAPID_BASE_PATHS0);
 }
 
-/* detail.c: add to .unplaced what one record has of epochs that count. */
+/* detail.c: adds the epochs of @view in @stat to .unplaced of @f. */
 void stats_add_unplaced(
 	struct stats_func *f, const struct fsn_stat *stat, const struct stats_view *view);
 
-/* Fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
+/* Fill in .codes and .procs of all functions, and .paths. Return 0 or a negative errno. */
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
 
 /* Reads where calls blocked; nothing if the reader has no permission. */
@@ -92,20 +92,17 @@ static inline int base_memory_fd(const struct group *g, uint32_t index)
 	return group_fd(g, index ? MAPID_BASE_MEMORY1 : MAPID_BASE_MEMORY0);
 }
 
-/*
- * rows.c: .memory of all functions; and .holders, with what each row of keys has, by its
- * number: NULL where no blocks are followed, or who reads may not see them. Free *@ret_rows.
- */
+/* rows.c: reads .memory of all functions, and the calls that freed in bulk. */
 int stats_read_memory(
 	const struct group *g, const struct stats_view *view, struct stats *s, struct stats_raw *raw);
 
-/* rows.c: the same for .rows, .others; *@ret_raw are the rows as they are. */
+/* rows.c: reads .rows, .others, .rows_ended and .holders. *@ret_raw: the rows since the attach. */
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct fsn_row **ret_raw);
 
 /*
- * detail.c: how times of rows are spread, of all epochs that count, by row and bucket. Free with
- * spreads_done().
+ * detail.c: reads the distributions of durations of rows, for the epochs of @view, sorted by row
+ * and bucket. Free with spreads_done().
  */
 struct spread_cell {
 	struct fsn_spread_at at;
@@ -115,20 +112,20 @@ struct spread_cell {
 struct spreads {
 	struct spread_cell *cells;
 	size_t cnt;
-	bool lost; /* there are not all */
+	bool lost; /* incomplete */
 };
 
 void spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret);
 void spreads_done(struct spreads *spreads);
 
-/* That of @row, which is the @nth one, as its own and of @s, where all its times are known. */
+/* Sets .spread of @row, which was the @nth row created, if it is complete. @s owns it. */
 void spread_take(const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row);
 void spreads_forget(struct stats *s);
 
 /* callers.c: the same for .gpus. */
 void stats_read_gpus(const struct group *g, struct stats *s);
 
-/* What a row has had since the baseline, in which it was as @base. */
+/* Returns what row @now has counted since the baseline, in which it was @base. */
 struct stats_row rows_since(
 	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base);
 
@@ -140,7 +137,7 @@ struct callers *callers_new(void);
 void callers_free(struct callers *c);
 DEFINE_CLEANUP(callers, struct callers *, callers_free)
 
-/* A mapped file of code: what is known of it, once. */
+/* A mapped file of code, read once. */
 struct code_known {
 	struct elf_file *elf; /* NULL: it can't be read */
 	struct kernel_names kernels;
@@ -155,41 +152,43 @@ struct code_at {
 };
 
 /*
- * What lies before @addr in a process, which must run: "function+0x1f", demangled, or
- * "file+0x1f" where no symbol is known. False when it has ended, or nothing is mapped there.
+ * Names the code before return address @addr in a running process: "function+0x1f", demangled, or
+ * "file+0x1f" without a symbol. Returns false if the process has exited, or nothing is mapped
+ * there.
  */
 bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
 	struct fsn_caller *ret);
 
 /*
- * The same by what programs kept of it, whatever has become of the process: by its file, where
- * that is still what it was, else "file+0x1f" by the name that it had.
+ * Names it from the record of the BPF programs; the process may have exited. Returns "file+0x1f",
+ * with the recorded file name, if that file cannot be found any more.
  */
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
 	struct fsn_caller *ret);
 
 /*
- * The same with the line of the source behind it, " (leak.c:42)", and the function that is inlined
- * there, " (leak.c:42 in get)". @called is what programs kept of it, or NULL. False: it is not known.
+ * Writes the source line of @addr as " (leak.c:42)", or " (leak.c:42 in get)" if a function is
+ * inlined there. @called is the record of the BPF programs, or NULL. Returns false if the line is
+ * not known.
  */
 bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
 	uint64_t addr, const struct fsn_called *called, char *text, size_t size);
 
-/* One text for all that are alike; it lives as long as @s. */
+/* Returns the copy of @text that @s owns. */
 const char *callers_intern(struct stats *s, const char *text);
 void callers_done(struct stats *s);
 
 /* --- callers.c: which kernels were launched ---------------------------------------------------- */
 
-/* A launch as its row has it. */
+/* A kernel launch, from its row. */
 struct launch {
 	pid_t pid;
 	uint64_t start_ns; /* of the process */
 	struct fsn_launch by;
-	bool compiled; /* only code that the compiler makes for one kernel calls that function */
+	bool compiled; /* by a function that only the compiler's stub of one kernel calls */
 };
 
-/* Handles that processes were given while the group has looked on. */
+/* Kernel handles that processes have created since the attach. */
 struct handle {
 	struct fsn_handle key;
 	struct fsn_handle_of of;
@@ -198,38 +197,41 @@ struct handles {
 	struct handle *handles; /* sorted */
 	size_t cnt;
 };
-/* Those of processes that have ended go from the group's map. */
+/* Reads the handles, and deletes those of exited processes from the group's map. */
 void handles_read(const struct group *g, struct handles *ret_handles);
 void handles_done(struct handles *h);
 
 /*
- * The kernel of a launch: by its name, demangled, or "file+0x1f" where it is code that has none.
- * False when only a handle is known of it.
+ * Finds the kernel of a launch: its demangled name, or "file+0x1f" if the code has no symbol.
+ * Returns false if only a handle is known.
  */
 bool kernel_name(
 	struct callers *c, const struct handles *h, const struct launch *l, struct fsn_kernel *ret);
 
-/* How many rows programs use, behind which two for each function stand; 0 when nothing is told apart. -EPROTO. */
+/*
+ * Counts the rows of keys, including one per function for dropped calls; 0 without keys. The map
+ * has two more per function, for exited processes. Returns 0 or -EPROTO.
+ */
 int rows_cnt(const struct group *g, uint32_t *ret_cnt);
 
-/* Reads all of the group as @view has it; @ret_raw may be NULL. */
+/* Reads all statistics of @view; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,
 	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err);
 
-/* --- the table of processes: which of its records count --------------------------------------- */
+/* --- records of processes: which of them count ------------------------------------------------ */
 
 static inline uint32_t procs_fn(uint64_t key)
 {
 	return (key & FSN_FN_MASK) - 1;
 }
 
-/* 0: it is a row of ended processes. */
+/* Returns 0 for the row of exited processes. */
 static inline pid_t procs_pid(uint64_t key)
 {
 	return key >> FSN_PROC_TGID_SHIFT & ((1U << FSN_KEY_TGID_BITS) - 1);
 }
 
-/* Whether a record or row with this key counts in @view. */
+/* True if a record or row with this key counts in @view. */
 static inline bool procs_counts(const struct stats_view *view, uint64_t key)
 {
 	uint64_t mark = FSN_PROC_MARK(view->ctl.fold);
@@ -239,14 +241,17 @@ static inline bool procs_counts(const struct stats_view *view, uint64_t key)
 	return view_has(view, key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
 }
 
-/* Whether a row of keys with this tag does. */
+/* True if a row of keys with this tag counts in @view. */
 static inline bool procs_row_counts(const struct stats_view *view, uint64_t tag)
 {
 	return tag && tag != FSN_PROC_LOCKED &&
 		(tag & FSN_PROC_MARK(1)) != FSN_PROC_MARK(view->ctl.fold);
 }
 
-/* How many records programs use; behind them stand the rows. -EPROTO, or what bpf(2) gives. */
+/*
+ * Counts the records of processes. In the map the rows of exited processes follow them. Returns 0,
+ * -EPROTO, or -errno of bpf(2).
+ */
 int procs_cnt(const struct group *g, uint32_t *ret_cnt);
 
 #endif

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Beginning statistics anew, without losing or doubling a call.
+// Resets statistics: no call is lost or counted twice.
 //
-// Counters only grow; a reset remembers what they were. What can't be subtracted (extremes,
-// processes, return codes) is kept by epoch. The order:
+// Counters only grow; a reset stores their values as the baseline. Values that cannot be subtracted
+// (extremes, processes, return codes) are kept by epoch. The order:
 //
-//	1. open the next epoch, having cleared the idle words of the extremes
-//	2. wait until every program that ran under the old one has ended: what was kept
-//	   under it is now final
-//	3. read everything, and hand the statistics over
+//	1. clear the idle words of the extremes, and open the next epoch
+//	2. wait until every BPF program that runs under the old epoch has returned: the
+//	   values of the old epoch are now final
+//	3. read everything, and deliver the statistics
 //	4. write the idle baseline
 //	5. one store switches to it, and to the new epoch: this is the reset
 //	6. drop the records of the old epochs
 //
-// Killed before 5, nothing has changed but that two epochs count together: readers add
-// them up, and the next reset first folds the extremes of the first into the second, so
-// that their words are idle again. (Where so many have failed that the numbers of epochs
-// would run out, what is over is gathered under one.) Killed in 6, dead records stay until the next reset.
+// If the command is killed before 5, two epochs count together: readers add them, and the next
+// reset first folds the extremes of the first into the second, so that its words are idle again.
+// If failed resets have used up nearly all epoch numbers, finished epochs are merged into one. If
+// the command is killed in 6, dead records stay until the next reset.
 //
-// Step 2 waits for the programs of all groups, so that of many groups 1 is done first for some,
-// then 2 once, then the rest for each. What calls leave between 1 and 3 is apart: their counts are
-// in what is read, their processes and times in what begins. Hence not all groups at once.
+// Step 2 waits for the BPF programs of all groups. So with many groups, step 1 is done for up to
+// AT_ONCE of them, then step 2 once, then the other steps for each. Calls between 1 and 3 are
+// split: their counts are part of the old statistics, their processes and extremes part of the new
+// ones. AT_ONCE keeps that interval short.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,17 +30,17 @@
 
 #include "internal.h"
 
-#define FOLD_EPOCHS 1024 /* far from all that there are */
-#define AT_ONCE     32   /* groups: to read so many takes about as long as to wait */
+#define FOLD_EPOCHS 1024 /* merge if this many count; far below FSN_EPOCH_MAX */
+#define AT_ONCE     32   /* groups; reading 32 takes about as long as step 2 */
 
 struct reset {
 	struct group *g;
 	struct fsn_ctl *ctl;
 	struct map_mapping ctl_map, stats_map, procs_map, rows_map, memory_map;
 	uint32_t row_cnt;
-	struct stats_view view; /* what ends now */
-	uint32_t waited;        /* under this epoch, the open one, programs were waited for; or 0 */
-	int code;               /* of its first steps */
+	struct stats_view view; /* the epochs that end with this reset */
+	uint32_t waited;        /* open epoch when an unfinished step 2 was repeated; or 0 */
+	int code;               /* result of steps 1 and 2 */
 };
 
 struct resets {
@@ -95,7 +96,7 @@ static void raise_word(unsigned long long *word, uint64_t value)
 		;
 }
 
-/* Moves what an unfinished reset left under the epoch before the open one into that. */
+/* Moves the extremes that an unfinished reset left in the previous epoch into the open one. */
 static void fold_extremes(struct reset *r)
 {
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
@@ -119,13 +120,15 @@ static void fold_extremes(struct reset *r)
 			raise_word(&memory[i].peak[to], tag | (memory[i].peak[from] & FSN_NS_MASK));
 }
 
-/* Epochs go round, past 0, so that a word that is 0 is no value; parity alternates. */
+/* Epochs wrap and skip 0, so that a word of 0 means no value. Their parity alternates. */
 static uint32_t next_epoch(uint32_t epoch)
 {
 	return epoch == FSN_EPOCH_MAX ? 2 : epoch + 1;
 }
 
-/* The one before the open one. The first of all comes once, and the base is never round it. */
+/*
+ * Returns the epoch before the open one. FSN_EPOCH_FIRST occurs only once, before the first wrap.
+ */
 static uint32_t epoch_before(const struct fsn_ctl *ctl)
 {
 	bool round = ctl->epoch == 2 && FSN_BASE_EPOCH(ctl->base) != FSN_EPOCH_FIRST;
@@ -133,7 +136,7 @@ static uint32_t epoch_before(const struct fsn_ctl *ctl)
 	return round ? FSN_EPOCH_MAX : ctl->epoch - 1;
 }
 
-/* Whether records of @epoch are final: it counts, and no program writes under it any more. */
+/* True if @epoch counts and no BPF program writes to its records any more. */
 static bool is_final(const struct reset *r, uint32_t epoch)
 {
 	const struct stats_view view = { .first = FSN_BASE_EPOCH(r->ctl->base),
@@ -142,7 +145,10 @@ static bool is_final(const struct reset *r, uint32_t epoch)
 	return view_has(&view, epoch);
 }
 
-/* The same of failed calls without room for their codes. Programs may begin the word, too. */
+/*
+ * Moves the number of failed calls whose codes were dropped (table full). The BPF programs may set
+ * the word of the open epoch at the same time.
+ */
 static void fold_unplaced(const struct reset *r)
 {
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
@@ -163,7 +169,7 @@ static void fold_unplaced(const struct reset *r)
 	}
 }
 
-/* Rows of keys of ended processes, of which there are two for each function. */
+/* The rows of keys of exited processes: two per function. */
 static struct fsn_row *ended_rows(const struct reset *r, size_t *ret_cnt)
 {
 	*ret_cnt = r->row_cnt ? 2 * (size_t)r->g->meta.fn_cnt : 0;
@@ -186,7 +192,7 @@ static void fold_procs(struct reset *r, uint64_t to)
 	const uint64_t mask = (uint64_t)FSN_EPOCH_MAX << FSN_PROC_EPOCH_SHIFT;
 	struct fsn_proc *proc = r->procs_map.addr;
 
-	/* Readers add up what a process has in several records; marks stay as they are. */
+	/* Readers add the records of a process, so records need not be merged. Marks are kept. */
 	for (size_t i = 0; i < r->procs_map.size / sizeof(*proc); i++) {
 		uint64_t key = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
 
@@ -208,7 +214,7 @@ static int fold_code(int fd, const struct fsn_code *key, uint32_t to)
 	if (bpf_map_lookup_elem(fd, &sum_key, &sum) && errno != ENOENT)
 		return -errno;
 	sum += count;
-	/* First what goes, for the map may be full. */
+	/* Delete first, because the map may be full. */
 	if (bpf_map_delete_elem(fd, key) || bpf_map_update_elem(fd, &sum_key, &sum, 0))
 		return -errno;
 	return 0;
@@ -230,9 +236,8 @@ static int fold_codes(struct reset *r, uint32_t to)
 }
 
 /*
- * Each reset that fails after it opened an epoch leaves one more that counts. Before they
- * come round to where they began, those that are over are made one, with the number that
- * was the last of them.
+ * Each reset that fails after step 1 leaves one more epoch that counts. Before the numbers wrap,
+ * this merges the finished epochs into the last of them.
  */
 static int fold_epochs(struct reset *r)
 {
@@ -269,7 +274,7 @@ static void clear_idle_words(struct reset *r)
 		__atomic_store_n(&memory[i].peak[idle], 0, __ATOMIC_SEQ_CST);
 }
 
-/* Of many groups, what is mapped stays when its descriptors are closed. */
+/* With many groups: closes the descriptors of the maps; their mappings remain. */
 static void close_lean(struct reset *r)
 {
 	if (r->g->lean)
@@ -281,13 +286,15 @@ static bool is_unfinished(const struct reset *r)
 	return r->ctl->epoch != FSN_BASE_EPOCH(r->ctl->base);
 }
 
-/* Step 1. Programs of the epoch before an unfinished one's are waited for. */
+/* Step 1. Finishes an unfinished reset first, which needs step 2 for its epoch. */
 static int open_epoch(struct reset *r)
 {
 	int code;
 
 	if (is_unfinished(r)) {
-		/* Another name of a group that was before it has its maps. */
+		/*
+		 * False if an earlier entry is the same group by another name, and opened an epoch.
+		 */
 		code = r->waited == r->ctl->epoch ? 0 : group_wait_for_programs(r->g);
 		if (code)
 			return code;
@@ -305,7 +312,7 @@ static int open_epoch(struct reset *r)
 	return 0;
 }
 
-/* Any group's map will do; a group that has none any more fails alone. */
+/* Waits with the map of any group. A group whose map is gone fails, and the next one is used. */
 static void wait_for_programs(struct reset *r, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
@@ -318,7 +325,7 @@ static void wait_for_programs(struct reset *r, size_t cnt)
 	}
 }
 
-/* Steps 1 and 2 of the next ones. */
+/* Steps 1 and 2 of the next AT_ONCE groups. */
 static void begin_some(struct resets *resets)
 {
 	struct reset *r = &resets->of[resets->begun];
@@ -345,7 +352,7 @@ static void begin_some(struct resets *resets)
 	resets->begun += cnt;
 }
 
-/* Buckets of the next baseline: of the one in use, and what has come since. */
+/* Writes the buckets of the next baseline: those of the present one, plus the calls since. */
 static int write_buckets(const struct group *g, uint32_t in_use, const struct stats_func *f)
 {
 	struct fsn_hist hist;
@@ -420,7 +427,7 @@ union epoch_key {
 	struct fsn_spread_at spread;
 };
 
-/* Of a hash whose keys have their epoch there. */
+/* Deletes the keys of old epochs. @epoch_at is the offset of the epoch in a key. */
 static void drop_old_keys(struct reset *r, enum map_id id, size_t epoch_at)
 {
 	union epoch_key key, next;
@@ -436,7 +443,7 @@ static void drop_old_keys(struct reset *r, enum map_id id, size_t epoch_at)
 	}
 }
 
-/* Step 6. No program touches these any more: it would look under the open epoch. */
+/* Step 6. No BPF program uses these records any more, because their epochs are not open. */
 static void drop_old(struct reset *r)
 {
 	struct fsn_proc *proc = r->procs_map.addr;

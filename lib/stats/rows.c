@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of keys, and the blocks of memory that their calls hold.
+// Rows of keys, and the live allocations of their calls.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,14 @@
 #include "group/keys.h"
 #include "internal.h"
 
-/*
- * Memory that was not given back: counters of functions, and live blocks by row and process.
- */
+/* --- live allocations: counters of functions, and blocks by row and process ------------------- */
 
 #define SETS_AT_ONCE 512
 
-/* What found no room is missing from what is live whenever that was: it is counted since the attach. */
+/*
+ * Subtracts the baseline, except from .lost_blocks: allocations that were dropped (table full) are
+ * missing from the live bytes also after a reset.
+ */
 static void counts_since(struct fsn_memory_counts *n, const struct fsn_memory_counts *was)
 {
 	n->freed_bytes -= was->freed_bytes;
@@ -27,7 +28,7 @@ static void counts_since(struct fsn_memory_counts *n, const struct fsn_memory_co
 	n->unknown_frees -= was->unknown_frees;
 }
 
-/* What was live at the baseline was so much at least since then. */
+/* The peak since the baseline is at least what was live then. */
 static struct stats_memory memory_since(const struct stats_view *view, const struct fsn_memory *now,
 	const struct fsn_memory *base, const struct fsn_rule *rule)
 {
@@ -67,7 +68,7 @@ static int holder_compare(const struct stats_holder *h, const struct fsn_block *
 	return h->fn < block->fn ? -1 : h->fn > block->fn;
 }
 
-/* Who has the block: neighbours in the table have nothing to do with each other. */
+/* Finds or inserts the process and function of @block; blocks are in hash order, not by process. */
 static struct stats_holder *holder_of(struct stats *s, const struct fsn_block *block)
 {
 	size_t at = FIRST_WHERE(s->holder_cnt, i, holder_compare(&s->holders[i], block) >= 0);
@@ -82,7 +83,7 @@ static struct stats_holder *holder_of(struct stats *s, const struct fsn_block *b
 	return holder;
 }
 
-/* Of a table that programs write meanwhile, each block as it is when it is looked at. */
+/* Adds the live blocks of @set. The BPF programs may change the table during the reading. */
 static void take_set(struct stats *s, const struct fsn_block_set *set, uint64_t before_ns,
 	struct stats_live *rows, uint32_t row_cnt)
 {
@@ -129,7 +130,7 @@ static int stats_read_blocks(const struct group *g, const struct stats_view *vie
 	return code;
 }
 
-/* One that is not over may have failed: it is not taken back later. */
+/* Counts only calls that have succeeded, if that is known: a call in progress may still fail. */
 static uint64_t bulk_frees(const struct stats_func *f, const struct fsn_counts *n)
 {
 	return f->timed ? n->returns - n->errors : n->calls;
@@ -162,7 +163,7 @@ int stats_read_memory(
 	return code;
 }
 
-/* --- rows of keys: what calls had that are told apart by what they were about -------------- */
+/* --- rows of keys --------------------------------------------------------------------------- */
 
 int rows_cnt(const struct group *g, uint32_t *ret_cnt)
 {
@@ -259,14 +260,17 @@ static void add_row(struct stats_func *f, const struct stats_row *row)
 	f->rows[f->row_cnt++] = *row;
 }
 
-/* Of many short calls more may have been taken off as the probes' own than there was. */
+/* The overhead subtracted from many short calls may exceed their time. */
 static void row_settle(struct stats_row *row)
 {
 	row->n.total_ns = stats_signed(row->n.total_ns);
 	row->n.on_cpu_ns = stats_signed(row->n.on_cpu_ns);
 }
 
-/* Two CPUs may have claimed a row each; and who may not know the keys sees their processes. */
+/*
+ * Merges rows with the same key: two CPUs may have claimed one each, and keys that are hidden from
+ * the reader look alike.
+ */
 static void merge_rows(struct stats_func *f)
 {
 	size_t kept = 0;
@@ -290,7 +294,7 @@ static void merge_rows(struct stats_func *f)
 		row_settle(&f->rows[i]);
 }
 
-/* --- where calls slept -------------------------------------------------------------------------- */
+/* --- where calls blocked -------------------------------------------------------------------- */
 
 static void add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, const struct fsn_slept *sum)
 {
@@ -303,7 +307,7 @@ static void add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, cons
 	};
 }
 
-/* Epochs that count are added up. */
+/* Adds the records of all epochs that count. */
 static void merge_sleeps(struct stats_func *f)
 {
 	size_t kept = 0;
@@ -340,18 +344,18 @@ void stats_read_sleeps(const struct group *g, const struct stats_view *view, str
 
 struct table {
 	struct fsn_row *rows, *base;
-	struct fsn_key *keys; /* NULL: for their owner only */
+	struct fsn_key *keys; /* NULL: the reader has no permission */
 	struct fsn_row *ended;
-	struct fsn_caller *places; /* of .keys, or NULL */
-	struct stats_live *live;   /* blocks of memory; or NULL */
-	struct fsn_name *names;    /* where there are no .keys */
-	struct fsn_kernel *kernels; /* the same of kernels that were launched, */
-	struct fsn_launch *launches; /* and what is known of who has */
+	struct fsn_caller *places; /* names of callers, or NULL */
+	struct stats_live *live;   /* live allocations, or NULL */
+	struct fsn_name *names;    /* enumerators; only without .keys */
+	struct fsn_kernel *kernels;  /* names of launched kernels, or NULL */
+	struct fsn_launch *launches; /* their launches */
 	struct handles handles;
 	struct spreads spreads;
 	struct callers *callers;
-	struct fsn_stack *stacks; /* NULL: none has another one instead */
-	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
+	struct fsn_stack *stacks; /* NULL: no stack was replaced by a completed one */
+	uint32_t cnt; /* rows in .rows and .base; .keys has no rows for dropped calls */
 };
 
 static void table_done(struct table *t)
@@ -371,7 +375,7 @@ static void table_done(struct table *t)
 	callers_free(t->callers);
 }
 
-/* What is known of callers, and who finds out the rest. */
+/* Reads the names of callers that an earlier reader has stored. */
 static int callers_read(const struct group *g, struct table *t)
 {
 	int fd = group_map_fd(g, MAPID_CALLERS, "callers", NULL);
@@ -382,7 +386,7 @@ static int callers_read(const struct group *g, struct table *t)
 	return map_read_sparse(fd, g->meta.row_cnt, sizeof(*t->places), t->places);
 }
 
-/* And of kernels. */
+/* Reads those of kernels, and the launches. */
 static int kernels_read(const struct group *g, struct table *t)
 {
 	int fd = group_map_fd(g, MAPID_KERNELS, "kernels", NULL), code;
@@ -400,7 +404,7 @@ static int kernels_read(const struct group *g, struct table *t)
 	return code;
 }
 
-/* Stacks that were completed later. */
+/* Reads the stacks if some were completed after their walk. */
 static int stacks_completed(const struct group *g, const struct stats_view *view, struct table *t)
 {
 	if (!g->meta.key_stack || g->meta.key_stack > FSN_KEYS || !t->keys || !view->ctl.cold_stacks)
@@ -410,7 +414,7 @@ static int stacks_completed(const struct group *g, const struct stats_view *view
 		group_fd(g, MAPID_STACKS), 0, g->meta.stack_cnt, sizeof(*t->stacks), t->stacks);
 }
 
-/* Calls of a stack that was completed later have its number. */
+/* Replaces the number of an incomplete stack by that of the completed one. */
 static void complete_stack(const struct group *g, const struct table *t, struct fsn_key *key)
 {
 	unsigned long long *word = &key->word[(g->meta.key_stack - 1) * FSN_KEY_WIDE];
@@ -427,7 +431,7 @@ static int names_read(const struct group *g, struct table *t)
 			: -ENOMEM;
 }
 
-/* Rows before keys: what stands beside a row was there before it. */
+/* Reads rows before keys: a key is written before its row is claimed. */
 static int table_read(const struct group *g, const struct stats_view *view, struct table *t)
 {
 	int base_fd = base_rows_fd(g, FSN_BASE_INDEX(view->ctl.base));
@@ -461,7 +465,7 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	return code;
 }
 
-/* Who may not know the keys knows those that are names. */
+/* Readers without permission for keys see only values that are enumerators. */
 static void named_key(
 	const struct group *g, const struct table *t, uint32_t i, struct stats_row *row)
 {
@@ -475,7 +479,7 @@ static void named_key(
 	}
 }
 
-/* What was kept of the caller's file when the row was claimed. */
+/* Reads the record of the caller's file from when the row was claimed. */
 static bool called_of(const struct group *g, uint32_t i, uint64_t addr, uint64_t start_ns,
 	struct fsn_called *ret)
 {
@@ -495,7 +499,7 @@ static bool name_ended(
 
 #define LINE_LEN 256
 
-/* The caller's name with the line that it is at, where that is known. */
+/* Returns the caller's name, with the source line if it is known. */
 static const char *line_of(const struct group *g, const struct table *t, uint32_t i, struct stats *s,
 	const struct stats_row *row)
 {
@@ -511,7 +515,7 @@ static const char *line_of(const struct group *g, const struct table *t, uint32_
 	return callers_intern(s, text);
 }
 
-/* What was once seen stays beside the row; who may not write there finds it out again. */
+/* Names the caller of a row and stores the name. A reader without write permission repeats this. */
 static void name_caller(const struct group *g, const struct stats_view *view,
 	const struct table *t, uint32_t i, struct stats *s, struct stats_row *row)
 {
@@ -528,7 +532,7 @@ static void name_caller(const struct group *g, const struct stats_view *view,
 	row->place = view->lines ? line_of(g, t, i, s, row) : callers_intern(s, place->text);
 }
 
-/* Whether only code that CUDA's compiler has made for one kernel calls it: no header says it. */
+/* True for the function that only stubs of the CUDA compiler call; it is not in CUDA's headers. */
 static bool is_compiled(const struct group *g, uint32_t fn)
 {
 	static const char name[] = "__cudaLaunchKernel";
@@ -595,7 +599,7 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 	add_row(&s->funcs[procs_fn(tag)], &row);
 }
 
-/* These have what came since the baseline, and the longest call as it is. */
+/* Rows of exited processes start at 0 at the reset, so .max has no epoch. */
 static void take_ended(const struct stats_view *view, const struct fsn_row *ended,
 	struct stats_func *f)
 {

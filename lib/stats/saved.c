@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Saved documents of stats --json, read and compared.
+// Reads and compares saved documents of stats --json.
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 
 DEFINE_CLEANUP(object, struct json_object *, json_object_put)
 
-/* A file, or a pipe (`--diff <(...)`), into memory. */
+/* Reads a file or a pipe (`--diff <(...)`) into memory. */
 static int read_all(const char *path, char **ret_text, size_t *ret_len, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -60,7 +60,7 @@ static int figures_read(struct json_object *obj, enum figure_use use, struct fig
 	return 0;
 }
 
-/* As stacks_names() has its text. */
+/* In the format of stacks_names(). */
 static bool put_frame(FILE *f, struct json_object *frame)
 {
 	const char *name = str_of(frame, "name"), *source = str_of(frame, "source");
@@ -69,7 +69,7 @@ static bool put_frame(FILE *f, struct json_object *frame)
 
 	if (!name)
 		return false;
-	/* An empty one would end the stack. */
+	/* An empty name would end the stack. */
 	fputs(*name ? name : "?", f);
 	if (source && json_object_object_get_ex(frame, "line", &value) && value)
 		fprintf(f, " (%s:%s)", base ? base + 1 : source, json_object_get_string(value));
@@ -79,7 +79,7 @@ static bool put_frame(FILE *f, struct json_object *frame)
 	return true;
 }
 
-/* "frames":[...],"end":"outermost" of a stack; nothing where they are not known. */
+/* Reads "frames":[...],"end":"outermost" of a stack, if the object has them. */
 static int frames_of(struct json_object *obj, struct saved_part *part)
 {
 	const char *end = str_of(obj, "end"), *cut = end ? stack_cut_named(end) : NULL;
@@ -101,7 +101,7 @@ static int frames_of(struct json_object *obj, struct saved_part *part)
 	return good ? 0 : -EINVAL;
 }
 
-/* "kind":{"value":1,"name":"cudaMemcpyHostToDevice"}, or null: it has no such argument. */
+/* Reads "kind":{"value":1,"name":"cudaMemcpyHostToDevice"}; null: no such argument. */
 static int part_of(const char *key, struct json_object *obj, struct saved_row *row)
 {
 	struct saved_part *part = &row->part[row->part_cnt];
@@ -248,7 +248,7 @@ static int parse(struct saved *saved, const char *text, size_t len)
 
 	json_read(text, len, JSON_TOKENER_DEFAULT_DEPTH, &root, &end);
 	groups = root;
-	/* Before version 1 a document was the array. */
+	/* Before version 1 the document was the array itself. */
 	if (root && json_object_is_type(root, json_type_object))
 		groups = json_object_object_get(root, "groups");
 	if (!groups || !json_object_is_type(groups, json_type_array))
@@ -270,7 +270,7 @@ static int read_text(
 	_cleanup_saved_ struct saved *saved = xcalloc(1, sizeof(*saved));
 	int code;
 
-	/* The end of a document is a line's end, which a tokener in strict mode takes. */
+	/* json-c in strict mode rejects white space after the document. */
 	while (len && strchr(" \t\r\n", text[len - 1]))
 		len--;
 	code = parse(saved, text, len);
@@ -294,7 +294,7 @@ int saved_read(const char *path, struct saved **ret_saved, struct err *err)
 	return code ? code : read_text(path, text, len, ret_saved, err);
 }
 
-/* Where the next document begins: what lies in one is indented. */
+/* Returns the length of the first document. The next one starts with an unindented bracket. */
 static size_t document_len(const char *text, size_t len)
 {
 	const char *at = text;
@@ -374,7 +374,7 @@ void saved_row_add(struct figures *to, const struct figures *row)
 
 		if (!figures[id].place[USE_ROW_DOCUMENT].at || !figure_known(row, id))
 			continue;
-		/* Of several rows together no percentile is known. */
+		/* Percentiles cannot be added. */
 		if (FIGURE_BIT(id) & FIGURE_SPREAD && several) {
 			to->known &= ~FIGURE_BIT(id);
 			continue;
@@ -420,41 +420,41 @@ const struct saved_func *saved_func_find(
 	return at - first == 1 ? &funcs[first] : NULL;
 }
 
-/* --- nodes compared: nothing is expected of any of them but what most of the others do ----- */
+/* --- comparison of nodes: each is compared with the majority ------------------------------- */
 
 /*
- * A single reading of each is not taken at one moment, so counts that differ say little: what a
- * rank has not done in two windows of time, while the others went on, it does not do.
+ * Nodes are not read at the same moment, so a difference in counts means little. A rank is behind
+ * if it made no call in two consecutive windows in which the others did.
  */
 
 #define WINDOWS    2
-#define SLOW_LEAST 1.2    /* times the median, however alike the others are */
+#define SLOW_LEAST 1.2    /* times the median, even if the others do not differ */
 #define SLOW_SIGMA 3.0
-#define MAD_SIGMA  1.4826 /* a normal distribution's standard deviation by its median one */
-#define SLOW_CALLS 10     /* an average of fewer says little */
-#define TIME_OFF   0.05   /* of a time from which the probes' own was taken off */
-#define AMOUNT_OFF 1e-6   /* of a mean that was added up in whole numbers */
+#define MAD_SIGMA  1.4826 /* standard deviation / median absolute deviation (normal distribution) */
+#define SLOW_CALLS 10     /* minimum number of calls of an average */
+#define TIME_OFF   0.05   /* relative error of a time after the correction */
+#define AMOUNT_OFF 1e-6   /* relative error of a mean of integers */
 
-/* What one document has of one function, or of a key of it. */
+/* One function, or one key of it, in one document. */
 struct piece {
 	const char *group, *function, *key; /* "": all of its calls */
 	size_t node, document;
 	double calls, returns, total_ns, amount;
-	double noise_ns; /* by which an average may be wrong, and by TIME_OFF of it; 0: by nothing */
+	double noise_ns; /* error of an average, besides TIME_OFF of it; 0: exact */
 	bool timed, summed;
 };
 
-/* What a node has of it in all its documents. */
+/* The same in all documents of one node. */
 struct total {
 	bool here; /* the node has the group */
 	struct piece sum;
-	double window[WINDOWS]; /* calls, in the last one first */
+	double window[WINDOWS]; /* calls in the last windows, the latest first */
 };
 
-/* Which documents are whose windows; of statistics that grow, what came since the one before. */
+/* Windows of a node: documents of intervals, or differences of documents that only grow. */
 struct clock {
 	bool intervals;
-	size_t last; /* its document */
+	size_t last; /* document of the last window */
 };
 
 struct work {
@@ -463,8 +463,8 @@ struct work {
 	struct clock *clocks;
 	struct piece *pieces;
 	size_t cnt;
-	struct total *totals; /* of each node, of what is looked at */
-	double *values;       /* room for the median of some */
+	struct total *totals; /* of each node, for the function or key being compared */
+	double *values;       /* scratch space for median() */
 	struct comparison *c;
 };
 
@@ -475,9 +475,9 @@ const char *compare_word(enum compare_what what)
 	return words[what];
 }
 
-/* --- what there is --------------------------------------------------------------------------- */
+/* --- input ----------------------------------------------------------------------------------- */
 
-/* Of a communicator its hash, which all ranks have: "fa93daea854b060b 3/8". */
+/* Length of the part that all ranks share: the hash in the communicator "fa93daea854b060b 3/8". */
 static int common_len(const char *text)
 {
 	size_t len = strspn(text, "0123456789abcdef");
@@ -577,7 +577,7 @@ static const char *since_of(const struct compare_node *node, size_t document)
 	return d && d->cnt ? d->groups[0].since : "";
 }
 
-/* The document of @node that begins at @since, or node->cnt. */
+/* Returns the document of @node that starts at @since, or node->cnt. */
 static size_t document_at(const struct compare_node *node, const char *since)
 {
 	size_t i = node->cnt;
@@ -588,7 +588,7 @@ static size_t document_at(const struct compare_node *node, const char *since)
 	return node->cnt;
 }
 
-/* The last window that all nodes have who tell of intervals; false when there is none. */
+/* Sets .last to the last window that all nodes with intervals have. False if there is none. */
 static bool align(struct work *w, size_t first)
 {
 	const struct compare_node *node = &w->nodes[first];
@@ -608,7 +608,7 @@ static bool align(struct work *w, size_t first)
 	return false;
 }
 
-/* Who tells of nothing has no part in which windows all have. */
+/* True if @node has statistics. Nodes without any do not limit the common windows. */
 static bool tells(const struct compare_node *node)
 {
 	for (size_t i = 0; i < node->cnt; i++)
@@ -640,7 +640,7 @@ static void set_clocks(struct work *w)
 	w->c->windows = least;
 }
 
-/* Of several rows that read alike, and of intervals, all together; else what was read last. */
+/* Adds rows with the same text, and intervals. Otherwise only the last document counts. */
 static void take_piece(const struct work *w, const struct piece *p, struct total *t)
 {
 	const struct clock *clock = &w->clocks[p->node];
@@ -664,7 +664,7 @@ static void take_piece(const struct work *w, const struct piece *p, struct total
 	t->sum.summed |= p->summed;
 }
 
-/* --- who stands out ----------------------------------------------------------------------------- */
+/* --- outliers ------------------------------------------------------------------------------- */
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -673,7 +673,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The lower of two in the middle: what at least half of them have or exceed. */
+/* For an even number of values, the lower middle one: at least half of the values reach it. */
 static double median(double *values, size_t cnt)
 {
 	qsort(values, cnt, sizeof(*values), compare_doubles);
@@ -681,8 +681,8 @@ static double median(double *values, size_t cnt)
 }
 
 /*
- * What nodes are expected to have by calls: the median, or of two nodes, of which neither is the
- * majority, what the one has that has more.
+ * Returns the expected number of calls: the median, or the larger number of two nodes, because
+ * neither of them is a majority.
  */
 static double usual_calls(double *values, size_t cnt)
 {
@@ -699,7 +699,9 @@ static void found(struct work *w, enum compare_what what, const struct piece *it
 		*item->key ? item->key : NULL, node, value, others };
 }
 
-/* No call in any window while most went on in each; or, without windows, fewer than most. */
+/*
+ * Behind: no call in any window while most nodes made calls. Without windows: fewer than expected.
+ */
 static void judge_calls(struct work *w, const struct piece *item, size_t here)
 {
 	double others = 0, least = INFINITY;
@@ -731,7 +733,7 @@ static void judge_calls(struct work *w, const struct piece *item, size_t here)
 	}
 }
 
-/* Bytes and the like, in each call: which is the same for all ranks of a collective. */
+/* Compares the amount per call, such as bytes, which is the same for all ranks of a collective. */
 static void judge_amount(struct work *w, const struct piece *item)
 {
 	size_t cnt = 0;
@@ -757,7 +759,7 @@ static bool has_average(const struct piece *p)
 	return p->timed && p->returns >= SLOW_CALLS;
 }
 
-/* Whether two averages differ by more than both may be wrong. */
+/* True if two averages differ by more than their errors. */
 static bool is_beyond_noise(const struct work *w, double average, double others)
 {
 	double noise = 0;
@@ -781,7 +783,7 @@ static void judge_times(struct work *w, const struct piece *item, size_t here)
 	others = median(w->values, cnt);
 	for (size_t i = 0; i < cnt; i++)
 		w->values[i] = fabs(w->values[i] - others);
-	spread = cnt > 2 ? median(w->values, cnt) * MAD_SIGMA : 0; /* of two there is none */
+	spread = cnt > 2 ? median(w->values, cnt) * MAD_SIGMA : 0; /* not known for two nodes */
 	limit = others + SLOW_SIGMA * spread;
 	if (limit < SLOW_LEAST * others)
 		limit = SLOW_LEAST * others;
@@ -794,7 +796,7 @@ static void judge_times(struct work *w, const struct piece *item, size_t here)
 	}
 }
 
-/* Whether @node has a group of that name in any of its documents. */
+/* True if @node has a group of that name in any of its documents. */
 static bool has_group(const struct compare_node *node, const char *name)
 {
 	for (size_t i = 0; i < node->cnt; i++)
@@ -803,7 +805,7 @@ static bool has_group(const struct compare_node *node, const char *name)
 	return false;
 }
 
-/* @item is the first of @cnt pieces of one function or key. */
+/* Compares one function or key: @cnt pieces, from @item on. */
 static void judge(struct work *w, const struct piece *item, size_t cnt)
 {
 	size_t here = 0;
