@@ -99,7 +99,7 @@ static void add_answer(struct json *j, const char *key, enum answer answer)
 		json_set_bool(j, key, answer == ANSWER_YES);
 }
 
-/* An element of the array that facts of one form are together. */
+/* Adds an element to the array of facts of one form. */
 static void add_element(struct json *j, const struct feature_fact *f)
 {
 	json_open(j, '{');
@@ -115,7 +115,7 @@ static void add_element(struct json *j, const struct feature_fact *f)
 	json_close(j, '}');
 }
 
-/* What is an object of its own. */
+/* Adds a fact that is an object. */
 static void add_object(
 	struct json *j, const struct feature_fact *f, const struct feature_report *r)
 {
@@ -163,7 +163,7 @@ static void add_fact(
 	}
 }
 
-/* What attach makes of it all. */
+/* Adds the choices that attach derives from the facts. */
 static void add_attach(struct json *j, const struct feature_report *r)
 {
 	json_set_open(j, "attach", '{');
@@ -175,7 +175,7 @@ static void add_attach(struct json *j, const struct feature_report *r)
 	json_close(j, '}');
 }
 
-/* What a probed call takes longer: of the usual entries, then of all classes. */
+/* Adds the overhead per call: for emulated entry probes, then for all classes. */
 static void add_calibration(struct json *j, const char *link, const struct calibration *c)
 {
 	const uint32_t *usual;

@@ -41,7 +41,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 	return code;
 }
 
-/* The line that -v adds: what the attach had no need to say, and what it was told. */
+/* Prints the line that -v adds: choices and options of the attach. */
 static void print_more(struct table *table, const struct json_list_row *row)
 {
 	struct group_info info = group_info(row->group);
@@ -190,7 +190,7 @@ static int listing_read(const struct options *o, struct listing *l, struct err *
 	return code;
 }
 
-/* Groups that wait for nobody any more. */
+/* Reports groups whose traced processes have all exited. */
 static void note_over(const struct options *o, const struct listing *l)
 {
 	char text[256];

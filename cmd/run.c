@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// funcsnoop run: attach, look and detach in one command, around another one perhaps.
+// funcsnoop run: attaches a group, shows it and detaches it; runs COMMAND if there is one.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const char *contradiction(const struct options *o)
 	return NULL;
 }
 
-/* What a machine reads must not be mixed with anything else. */
+/* Machine-readable output must not be mixed with the output of COMMAND. */
 static const char *contradiction_of_format(struct options *o)
 {
 	bool machine = o->streams ? o->stream.format != stream_format_find("text")
@@ -44,7 +44,7 @@ static const char *contradiction_of_format(struct options *o)
 	return NULL;
 }
 
-/* NAME-PID, so that it is in nobody's way; a long NAME is cut. */
+/* Writes NAME-PID, which no other group has. A long NAME is truncated. */
 void run_group_name(const struct options *o, const char *suffix, char *ret_name)
 {
 	const struct attach_options *a = &o->attach;
@@ -97,8 +97,8 @@ static int read_views(struct options *o, struct err *err)
 }
 
 /*
- * Whether the first word is a FUNCTION, as GROUP was left out: it can't name a group, or it is no
- * preset and the line says where functions are.
+ * True if GROUP was omitted and the first word is a FUNCTION: it is not a valid group name, or it
+ * is not a preset and the command line names the libraries.
  */
 static bool starts_with_function(const struct options *o)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Libraries that are not there yet when funcsnoop run begins: COMMAND brings them.
+// Libraries that are not mapped yet when funcsnoop run starts: COMMAND loads them later.
 //
-// A group of its own stops the followed processes when they have mapped code, before any of it
-// runs, so that it gets its probes before its first call. It watches their page faults: no other
-// process notices. Code whose pages are in memory at once (MAP_POPULATE, mlockall) causes none, so
-// processes are also looked at now and then.
+// A separate group stops the traced processes after they have mapped code and before they run it,
+// so that it is probed before its first call. The group traces page faults of these processes only,
+// so other processes are not slowed down. Code that is populated at once (MAP_POPULATE, mlockall)
+// causes no page fault, so the processes are also checked every LOOK_NS.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "internal.h"
 #include "pins/bpffs.h"
 
-#define LOOK_NS   200000000ULL /* between looks at who was not held */
+#define LOOK_NS   200000000ULL /* between checks of processes that were not stopped */
 #define SETTLE_NS 20000000ULL
 
 /* FUNCTIONs of one library, or a preset: they are found together and become one group. */
@@ -377,7 +377,7 @@ static void look_around(struct await *w)
 	w->looked_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The holder's pins must be nobody's when they are removed, or that waits for them. */
+/* Ends it before the keeper removes its pins: removing pins that are in use would wait. */
 static void stop_holding(struct await *w)
 {
 	holds_end(w->holds);

@@ -18,7 +18,7 @@ static int set(const struct options *o, const struct group_change *change)
 
 	if (groups_open(o->g, &o->words, GROUPS_CHANGE, &groups, &err))
 		return cmd_fail(o->g, &err);
-	/* What is refused must not leave the rest half done. */
+	/* Check first, so that an invalid change does not leave the others applied. */
 	if (group_check_change(groups.group[0], change, &never, &err))
 		return cmd_fail(o->g, &err);
 	if (never)

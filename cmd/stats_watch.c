@@ -347,7 +347,7 @@ int stats_watch(struct stats_options *o)
 	screen_begin(&screen);
 	code = watch(&screen, o, &run, &frames, &err);
 	screen_end(&screen);
-	/* A picture of what was took its time, and stays. */
+	/* Leave the heat map on the terminal: it took a while to fill. */
 	if (o->view == view_find("heat") && frames.last)
 		put(frames.last);
 	return code ? cmd_fail(o->g, &err) : stats_status(&run);

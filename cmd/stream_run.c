@@ -22,7 +22,7 @@
 #define LOOK_NS      500000000ULL /* between looks for the groups and lines of progress */
 #define FLUSH_BYTES  (256U << 10)
 
-#define ENOUGH 1 /* what a stream_fn returns when all that was asked for has come */
+#define ENOUGH 1 /* returned by a stream_fn after the requested number of calls */
 
 /* A second signal does not wait for the reader of the output. */
 static volatile sig_atomic_t signals_seen;
@@ -137,9 +137,12 @@ static void write_event(struct run *r, const struct shown_call *c, enum call_for
 	r->calls++;
 }
 
-#define NAMES_NS 100000000ULL /* not more often than that */
+#define NAMES_NS 100000000ULL
 
-/* What kernels are called is known by their rows, which come as they do. */
+/*
+ * Returns statistics that have the kernel name of @rec. Rows are added while kernels are launched,
+ * so they are read again if the row is missing, at most every NAMES_NS.
+ */
 static const struct stats *names_of(struct run *r, const struct stream_record *rec)
 {
 	const struct group *g = r->groups.group[rec->group];

@@ -320,7 +320,7 @@ bool attach_options_show(
 	return true;
 }
 
-/* What is not given back says little without who has taken it. */
+/* Live bytes mean little without the code that allocated them, so the default key is 'caller'. */
 static const char *memory_choose(struct attach_options *o)
 {
 	struct err err = {};
@@ -363,7 +363,7 @@ bool attach_options_finish(struct attach_options *o)
 		.tid_cnt = o->tids.cnt };
 	o->attach.condition = o->has_condition ? &o->condition : NULL;
 	o->draft.rules.keep_args |= o->has_condition || o->memory;
-	/* What was made in one that is left out would be taken for its caller's own. */
+	/* Calls nested in an unsampled call would be attributed to its caller. */
 	if (o->attach.sample > 1)
 		o->attach.nesting = false;
 	if (o->draft.rules.count_only)

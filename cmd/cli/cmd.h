@@ -44,9 +44,9 @@ struct groups {
 				 not shared */
 	} *left; /* each group that was left out, with GROUPS_REST */
 	size_t left_cnt;
-	size_t failed_cnt; /* of them, those that make a failure of the whole */
-	bool named;        /* they are those of the line */
-	bool crowded;      /* there are not descriptors enough for all at once: groups_pass() */
+	size_t failed_cnt; /* those of .left that make the command fail */
+	bool named;        /* the user has named the groups */
+	bool crowded;      /* too few descriptors to open all groups at once: groups_pass() */
 };
 
 #define GROUPS_NONE { .fs = BPFFS_NONE }
@@ -55,53 +55,54 @@ enum groups_mode {
 	GROUPS_READ,   /* for reading; swept of dead calls where permitted */
 	GROUPS_CHANGE, /* for writing, with the lock held */
 	/*
-	 * Like GROUPS_READ, but by group_open_brief(), and one that can't be read is kept with its
-	 * error.
+	 * Like GROUPS_READ, but opens with group_open_brief(), and keeps groups that cannot be read
+	 * with their error.
 	 */
 	GROUPS_LIST,
 	/*
-	 * A flag for GROUPS_READ (alone: that) and GROUPS_CHANGE: when no names are given, groups that
-	 * can't be opened are left out, unless all are. To readers one of another layout is
-	 * no failure.
+	 * A flag for GROUPS_READ (the default) and GROUPS_CHANGE. If the user names no groups,
+	 * skips groups that cannot be opened, unless none can. With GROUPS_READ, a group of another
+	 * layout does not count as a failure.
 	 */
 	GROUPS_REST = 0x100,
 	/*
-	 * A flag for GROUPS_READ: what others than the owner may read, group_keep_shared(). That
-	 * all groups are left out is no failure then.
+	 * A flag for GROUPS_READ. Keeps only statistics that users other than the owner may read
+	 * (group_keep_shared()). Succeeds even if all groups are skipped.
 	 */
 	GROUPS_SHARED = 0x200,
-	/* A flag for GROUPS_READ and GROUPS_CHANGE: by group_open_brief(). */
+	/* A flag for GROUPS_READ and GROUPS_CHANGE: open with group_open_brief(). */
 	GROUPS_BRIEF = 0x400,
 };
 
 /*
- * Opens @names, or all groups when there are none. All must be there; else the error of
- * the first that isn't. End with groups_done().
+ * Opens the groups of @names, or all groups if it is empty. Returns the error of the first group
+ * that cannot be opened. Free with groups_done().
  */
 int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
 	struct groups *ret_groups, struct err *err);
 
 /*
- * To be called when group @i, opened with GROUPS_LIST or GROUPS_BRIEF, has been read, with what
- * that gave: of many groups the descriptors are closed. False when reading has failed as a
- * detach has removed the group meanwhile, and the line does not name it: it is none of @groups
- * any more, and the next one is now group @i.
+ * Call it after reading group @i, opened with GROUPS_LIST or GROUPS_BRIEF, with the result @code.
+ * If there are too many groups, closes the descriptors of this one.
+ *
+ * Returns false if the group was detached during the reading and the user has not named it. Then it
+ * is removed from @groups, and the next group is now group @i.
  */
 bool groups_pass(struct groups *groups, size_t i, int code);
 
 /*
- * Group @i has failed as *err says, and is none of @groups any more, but left out; the next one is
- * now group @i. -ENOMEM, with *err.
+ * Moves group @i, which failed with *@err, from @groups to .left; the next group is now group @i.
+ * Returns 0, or -ENOMEM in *@err.
  */
 int groups_leave(struct groups *groups, size_t i, struct err *err);
 
-/* Says on stderr which groups were left out, and why: failures, and notes. */
+/* Prints on stderr which groups were skipped, and why. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);
 
-/* Is names[i] one of those before it? A group named twice is meant once. */
+/* True if @names[i] repeats an earlier name. Such a name is ignored. */
 bool groups_named_before(char *const *names, size_t i);
 
-/* Lets other writers in again, when opened with GROUPS_CHANGE. */
+/* Releases the locks of groups opened with GROUPS_CHANGE. */
 void groups_unlock(struct groups *groups);
 
 void groups_done(struct groups *groups);
@@ -123,18 +124,18 @@ struct attach_options {
 	struct attach_opts attach;
 	const char *name, *config;
 	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
-	struct folder_groups *folder; /* of the files of a --config folder, else NULL */
+	struct folder_groups *folder; /* groups of the files of a --config directory, or NULL */
 	struct list libs, pids, tids, comms, cgroups, cpus, uids, slow;
 	struct condition condition; /* .attach.condition, if there is one */
 	struct keys keys; /* .attach.keys, if there are any */
-	bool usual;       /* they are those of the preset or, of the group last drafted, of its file */
-	bool of_command; /* only processes of a command count that is to be run */
+	bool usual;       /* .keys are the defaults of the preset or configuration file */
+	bool of_command; /* only count processes of a COMMAND that will be run */
 	bool memory, dry_run, verbose, force, no_keys;
 	bool has_overhead, has_mode, has_condition;
 	uint32_t sample_duty; /* --sample 1/N if a GPU can be recorded so, else 0 */
 	const char *const *shown; /* keys that a view needs: recorded if they are not already */
 	size_t shown_cnt;
-	bool refresh; /* a group that is there as it would be made stays */
+	bool refresh; /* keep a group that is attached and up to date */
 	int ender_fd; /* ender_start(), or -1 */
 	int guard_fd; /* guard_start(), or -1 */
 };
@@ -146,35 +147,34 @@ struct attach_options {
 bool attach_options_finish(struct attach_options *o);
 
 /*
- * Makes @o, which was read, record what the group is to be shown by: @keys, and stacks. Returns
- * false, after a message, if its line contradicts that.
+ * Makes @o also record the keys that a view needs: @keys, and stacks. Returns false, after a
+ * message, if the options of the user contradict that.
  */
 bool attach_options_show(
 	struct attach_options *o, const char *const *keys, size_t key_cnt, bool stacks);
 
-/* The group has @o's keys, and rows for them. */
+/* Makes the group record .keys. */
 void attach_options_use_keys(struct attach_options *o);
 
 void attach_options_done(struct attach_options *o);
 
-/* --- the group that could be made ---------------------------------------------------------- */
+/* --- the draft of a group ------------------------------------------------------------------ */
 
-/* The group of @preset, or with NULL of FUNCTIONs: draft_new(). */
+/* Drafts the group of @preset, or of the FUNCTIONs if it is NULL: draft_new(). */
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err);
 
 /*
- * The group that the words of @o say: GROUP is a preset, or FUNCTIONs follow. Its name is
- * @name. *ret_set, what is known of it or NULL, must outlive the draft: free both, also
- * after an error.
+ * Drafts the group @name of the words of @o: GROUP is a preset, or FUNCTIONs follow. *@ret_set, its
+ * preset or NULL, must outlive the draft. Free both, also after an error.
  */
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err);
 
 /*
- * How many processes get breakpoints. -EPERM when they are so many that --force is wanted,
- * as each pays for pages and time; where children are followed, those that are nobody's pay
- * for each call.
+ * Counts the processes that get breakpoints. Each costs memory and time; if children are traced,
+ * calls of unrelated processes also become slower. Returns 0, or -EPERM if there are too many and
+ * --force was not given.
  */
 int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The group that a line describes: found and judged before it is made.
+// Drafts the group of a command line, and checks it before it is attached.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "target/kind.h"
 
 #define HITS_MAX       (64 * 500) /* processes times functions */
-#define BYSTANDERS_MAX 64         /* processes that pay for others' children */
+#define BYSTANDERS_MAX 64         /* processes with breakpoints if children are traced */
 
-/* How many of the processes of --pid can make calls; of those that can't it is said. */
+/* Counts the processes of --pid that map a probed file, and reports the others. */
 static size_t count_mapping(const struct attach_options *o, const struct draft *draft)
 {
 	size_t cnt = 0;
@@ -33,7 +33,7 @@ static size_t count_mapping(const struct attach_options *o, const struct draft *
 	return cnt;
 }
 
-/* What every process does, in all of them: of each kind no more than that bears. */
+/* Limits, per kind, targets that are traced in every process, such as system calls. */
 static int check_kinds(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	const struct filter *f = &o->attach.filter;
@@ -120,7 +120,7 @@ int draft_check_hits(struct attach_options *o, const struct draft *draft,
 		"choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway");
 }
 
-/* Threads alone: the processes that they belong to are those that are asked for. */
+/* --tid without --pid: uses the processes of the threads. */
 static int processes_of_threads(struct attach_options *o, struct err *err)
 {
 	const struct filter *f = &o->attach.filter;
@@ -176,7 +176,7 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 	return 0;
 }
 
-/* Of kernels alone it is known by which call they were launched. */
+/* True if all GPU targets are kernels or launches: stacks are known only for these. */
 static bool has_stacks(const struct attach_options *o, const struct draft *draft)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++)
@@ -186,7 +186,7 @@ static bool has_stacks(const struct attach_options *o, const struct draft *draft
 	return !o->keys.stack_late;
 }
 
-/* Stacks of launches say little without what was launched. */
+/* Adds the key 'kernel' to stacks of launches. */
 static int add_kernel(struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	bool kernels = false;
@@ -199,7 +199,7 @@ static int add_kernel(struct attach_options *o, const struct draft *draft, struc
 	return keys_add(&o->keys, "kernel", err);
 }
 
-/* Fails with the values that there are. */
+/* Fails with an error that lists the possible values. */
 static int check_duty(uint32_t seconds, struct err *err)
 {
 	uint32_t duty;
@@ -209,7 +209,7 @@ static int check_duty(uint32_t seconds, struct err *err)
 	return target_gpu_duty(text, &duty, err) ? err_wrap(err, "--sample of a GPU") : 0;
 }
 
-/* What a GPU does is told by a thread of libcupti's: who asked for it is not there. */
+/* A thread of libcupti reports GPU activity, so the calling thread and its stack are not known. */
 static int check_gpu(struct attach_options *o, struct draft *draft, struct err *err)
 {
 	static const struct {
@@ -255,7 +255,7 @@ static int check_keys(
 		return code;
 	if (o->attach.keys && draft->probed_cnt)
 		code = attach_check_keys(draft, o->attach.keys, &left, err);
-	/* What launches is told apart by nothing: what it launched is. */
+	/* Launches have no keys of their own; their kernels do. */
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		if (left.some && target_gpu_is_launch(&draft->targets[i]))
 			left.some--;
@@ -270,7 +270,7 @@ static int check_keys(
 	return code;
 }
 
-/* Adds one that some function of @draft has. */
+/* Adds a key or a sum if some function of @draft has it. */
 static int add_usual(struct attach_options *o, const struct draft *draft, const char *name,
 	bool is_sum, struct err *err)
 {
@@ -284,7 +284,9 @@ static int add_usual(struct attach_options *o, const struct draft *draft, const 
 	code = attach_check_keys(draft, &one, &left, &why);
 	if (code == -ENOMEM)
 		return err_sys(err, code, "cannot read keys");
-	/* That no function of a preset has it is no news; that what has it can't be read is. */
+	/*
+	 * A default of a preset may not apply to any of its functions; other errors are reported.
+	 */
 	if (code && (code != -ERR_USAGE || !o->draft.lenient))
 		cmd_note(o->g, "group '%s': %s", draft->name, why.msg);
 	if (code)
@@ -300,7 +302,7 @@ static bool has_key(const struct keys *keys, const char *name)
 	return false;
 }
 
-/* Keys that are shown and that nothing else has asked for. */
+/* Adds the keys that the view needs and that are not recorded already. */
 static int add_shown(struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	int code = 0;
@@ -314,7 +316,7 @@ static int add_shown(struct attach_options *o, const struct draft *draft, struct
 	return code;
 }
 
-/* What calls of a preset or a configuration are told apart by, where nothing else is asked for. */
+/* Adds the default keys of a preset or a configuration file. */
 static int usual_keys(struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	const struct preset_group *preset = o->draft.preset;
@@ -382,7 +384,7 @@ static bool allocates(const struct preset_set *set, const char *symbol)
 	return false;
 }
 
-/* A preset may know what a function allocates that was given by name. */
+/* Suggests a preset that declares what the function allocates. */
 static void hint_memory(const struct draft *draft, struct err *err)
 {
 	const char *symbol = draft->targets[0].symbol;
@@ -408,7 +410,7 @@ static void hint_memory(const struct draft *draft, struct err *err)
 	preset_list_free(entries, cnt);
 }
 
-/* A function whose blocks can't be followed is told; that there is no other is an error. */
+/* Fails if no allocations can be tracked, and reports functions whose allocations cannot. */
 static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	const struct preset_group *preset = o->draft.preset;
@@ -446,7 +448,7 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		o->draft.duty = o->sample_duty;
 	usual = wants_usual_keys(o);
 	o->draft.rules.keep_args |= usual;
-	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
+	if (!code && !o->draft.procs) /* shared by all groups of a configuration file */
 		o->draft.procs = procs_new("/proc");
 	if (!code)
 		code = draft_new(&o->draft, &draft, err);
@@ -480,8 +482,8 @@ static bool is_qualified(const char *func)
 }
 
 /*
- * Whether a group that is called like a preset of the kernel's is the user's own all the same:
- * they have come later than groups of such names.
+ * True if a group is the user's own although a kernel preset has its name, because these presets
+ * are newer than groups of such names.
  */
 static bool is_users_own(const struct attach_options *o, const struct preset_group *preset)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The groups that a line names, opened.
+// Opens the groups of a command line.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "stats/stats.h"
 #include "stream/stream.h"
 
-/* Reading needs less than sweeping does: whoever may only read does without. */
+/* Opens a group for writing, to sweep it. A reader without that permission opens it read-only. */
 static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 	struct group **ret_group, struct err *err)
 {
@@ -134,7 +134,9 @@ bool groups_named_before(char *const *names, size_t i)
 	return false;
 }
 
-/* Who owns a group, but not the folder, has that group's lock only. */
+/*
+ * The owner of a group may lack access to the lock of bpffs, and then takes only that of the group.
+ */
 static int lock_folder(struct bpffs *fs, struct err *err)
 {
 	int code = bpffs_lock(fs, err);

@@ -124,7 +124,7 @@ int read_list_top(void *at, const struct option_row *opt, char *arg, struct err 
 		: read_size(&o->min_bytes, opt, arg, err);
 }
 
-/* "5ms": this long or longer; "1/10": one in so many. */
+/* "5ms": at least this duration; "1/10": one call in 10. */
 int read_only(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stream_options *o = at;
@@ -292,7 +292,7 @@ bool stream_options_finish(struct stream_options *o)
 	}
 	if (!o->format)
 		o->format = o->g->json ? &stream_json : &stream_text;
-	/* Errors are told in JSON, too. */
+	/* With --format json, errors are also printed as JSON. */
 	o->g->json = o->format == &stream_json;
 	o->filter.ends = o->calls || o->exits;
 	o->filter.entries = o->entries;

@@ -88,7 +88,7 @@ static void write_int(
 		out_escaped(f->o, name, SIZE_MAX);
 }
 
-/* One that lies on the stack: rare, so it may take its time. */
+/* A floating-point argument on the stack. Not optimized, because it is rare. */
 static void write_float(const struct form *f, uint32_t size, const unsigned long long *words)
 {
 	long double big;
@@ -319,7 +319,7 @@ void call_args_json(struct json *j, const struct shown_call *c)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Of which the whole register is shown. */
+/* The type of an undeclared result: shows the full register. */
 static const struct preset_value undeclared = {
 	.kind = TYPE_INT, .size = 8, .is_signed = true
 };
@@ -502,7 +502,7 @@ struct shown_call call_of(const struct group *g, const struct types *types,
 
 /* --- what a key is --------------------------------------------------------------------------- */
 
-/* Of the argument that part @p of a key is, or NULL: nothing is declared. */
+/* Returns the declared type of the argument in part @p of a key, or NULL. */
 static const struct preset_value *declared(const struct func_types *t, const struct func_part *p)
 {
 	if (p->by == FSN_BY_RESULT)
@@ -731,7 +731,7 @@ bool call_is_keyed(const struct shown_call *c)
 	return c->keys && c->keys->funcs && c->keys->funcs[c->call->fn].on;
 }
 
-/* Part @i of a key, from what is kept of the call itself; false: that does not tell. */
+/* Computes part @i of a key from the record of the call. False if the record lacks it. */
 static bool part_of_call(const struct shown_call *c, const struct func_part *p, size_t i,
 	struct stats_row *row)
 {

@@ -426,7 +426,7 @@ static bool is_by_key(enum figure_id id)
 	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
 }
 
-/* Not of all groups: how times of rows are spread is kept of what GPUs do. */
+/* Percentiles by key are known only for GPU activity. */
 static bool is_percentile_by_key(const struct check *c)
 {
 	return c->of_cnt && FIGURE_BIT(c->figure) & FIGURE_SPREAD;
@@ -595,7 +595,7 @@ int check_keys_known(const struct report *r, const struct check *checks, size_t 
 
 /* --- of calls by their keys ------------------------------------------------------------------ */
 
-/* A number may be written in another way. */
+/* Compares numbers by value: "0x10" equals "16". */
 static bool part_is(const struct saved_part *part, const char *value)
 {
 	char *has_end, *end;
@@ -621,7 +621,7 @@ static bool row_is(const struct saved_row *row, const struct check *c)
 	return true;
 }
 
-/* What @f had by the keys of @c, and its name with them; false: nothing of the kind. */
+/* Sums the rows of @f that match the keys of @c, and names the sum. False if there are none. */
 static bool func_by_keys(const struct saved_func *f, const struct check *c, struct saved_func *ret)
 {
 	const char *begin = strchr(c->text, '['), *end = strchr(c->text, ']');

@@ -35,7 +35,7 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 	fputc('\n', f);
 }
 
-/* Why nothing was counted: nobody has the library, or those who do have not called. */
+/* Explains why nothing was counted: no process maps the library, or none has called it. */
 static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 {
 	char when[TEXT_NUM_LEN];
@@ -81,7 +81,7 @@ static void print_cost_sum(const struct report *r, const struct report_group *rg
 	fprintf(f, "%s\n", r->past ? "; " COST_ESTIMATE_TEXT : "");
 }
 
-/* What the programs take; an estimate is marked as one. */
+/* Prints the probe overhead. An estimate is marked as such. */
 static void print_cost(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	bool estimate = rg->cost.source == COST_CALIBRATED;
@@ -101,7 +101,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 			 : "counted by the kernel, without traps");
 }
 
-/* What is not in the table's columns. */
+/* Prints the lines below the table. */
 static void print_foot(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t in_flight = 0, abandoned = 0, unswept = 0;
@@ -303,7 +303,7 @@ static void add_processes(
 	json_close(j, ']');
 }
 
-/* What processes had whose records were given up; null when there is none. */
+/* Adds the sum of evicted records of exited processes, or null. */
 static void add_ended(struct json *j, const struct stats_func *f)
 {
 	struct figures values;
@@ -435,7 +435,7 @@ static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt
 	}
 }
 
-/* Of calls, by how their stacks ended; null where none are followed. */
+/* Adds the number of calls by the reason why their stack walk ended; null without stacks. */
 static void add_ends(struct json *j, const struct report_group *rg)
 {
 	uint64_t calls[FSN_WALK_ENDS];
@@ -450,7 +450,7 @@ static void add_ends(struct json *j, const struct report_group *rg)
 	json_close(j, '}');
 }
 
-/* .lost_children and .over are null for who may not know of which processes calls are counted. */
+/* .lost_children and .over are null for users who may not read the filter of the group. */
 static void add_health(struct json *j, const struct report_group *rg)
 {
 	_cleanup_asked_ struct asked asked;
@@ -469,7 +469,7 @@ static void add_health(struct json *j, const struct report_group *rg)
 		json_set_null(j, "over");
 }
 
-/* What the library says in each process that is recorded, or can't be. */
+/* Adds the state of the injection library in each process. */
 static void add_gpus(struct json *j, const struct stats *s)
 {
 	static const char *const states[] = { [FSN_GPU_RUNS] = "recorded",

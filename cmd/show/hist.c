@@ -92,7 +92,7 @@ static void print_row(const struct layout *l, const struct stats_func *func,
 		"****************************************", marks);
 }
 
-/* The length of what is in @buf. */
+/* Writes the percentiles that are in @row to @buf. Returns their length. */
 static int print_marks(const struct stats_func *f, unsigned int row, bool times, char *buf,
 	size_t size)
 {
@@ -112,7 +112,7 @@ static int print_marks(const struct stats_func *f, unsigned int row, bool times,
 	return (int)len;
 }
 
-/* Stars give way to what stands behind them, then the times of that. */
+/* Shortens the bars to make room for the percentiles, then omits the times of these. */
 static struct layout layout_of(const struct stats_func *f, unsigned int first,
 	unsigned int last, uint64_t most, bool plain)
 {
@@ -236,7 +236,7 @@ void history_step(struct history *h, uint64_t elapsed_ns)
 	}
 }
 
-/* The row of that name, a new one perhaps, which has nothing yet. */
+/* Finds or adds the row of that name. */
 static struct past *past_of(struct history *h, const char *group, const char *name)
 {
 	_cleanup_free_ char *whole = xasprintf("%s\n%s", group, name);
@@ -304,7 +304,7 @@ void history_trends(struct history *h, const char *group, bool all, struct grid 
 		if (grid_row_name(grid, i, name, sizeof(name)) &&
 			grid_row_count(grid, i, &has)) {
 			p = past_of(h, group, name);
-			/* What came before the first look has no rate. */
+			/* The first reading has no rate. */
 			if (h->step && h->elapsed_ns && has > p->had && (all || p->known))
 				p->rate[h->step % STEPS] +=
 					(float)((double)(has - p->had) * 1e9 /
@@ -343,7 +343,7 @@ void fill_heat(struct grid *grid, const struct report *r, const struct report_gr
 	}
 }
 
-/* What of a function's past the terminal has room for. */
+/* The part of a function's history that fits on the terminal. */
 struct window {
 	size_t cnt;               /* intervals */
 	unsigned int first, last; /* octaves */
@@ -379,7 +379,7 @@ static void heat_row(const struct history *h, const struct past *p, const struct
 
 	fprintf(f, "%8s |", duration_of(func, row_low(row), row_low(row), low));
 	for (size_t i = w->cnt; i--;)
-		/* Few long calls among many short ones are what is looked for. */
+		/* Logarithmic, so that a few long calls are visible among many short ones. */
 		fputs(sign[level_of(log_of(p->octaves[(h->step - i) % STEPS][row]),
 			      log_of(w->most), ARRAY_SIZE(shades))],
 			f);

@@ -200,7 +200,7 @@ static void begin_group(struct json *j, const char *name)
 	json_set_open(j, "functions", '[');
 }
 
-/* Behind its functions: those with other names. */
+/* Starts the array of aliases, after that of functions. */
 static void begin_aliases(struct json *j)
 {
 	json_set_open(j, "aliases", '[');
@@ -265,7 +265,7 @@ static void explain_library(struct json *j, const char *path, const char *typed,
 	json_close(j, '}');
 }
 
-/* What of the look-ups is not among the functions. */
+/* Adds the libraries that were searched, and the files that were skipped. */
 static void explain_libraries(struct json *j, const struct draft *draft)
 {
 	const struct lib_seen *seen;
@@ -514,7 +514,7 @@ void json_add_preset(struct json *doc, const struct preset_entry *preset)
 	json_close(doc, '}');
 }
 
-/* --- a row for each function: where its probe is, how its end is seen, and why ------------- */
+/* --- table of functions: their probes, how returns are traced, and why --------------------- */
 
 struct table *functions_table(void)
 {

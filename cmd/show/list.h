@@ -10,15 +10,14 @@
 #include "show/text.h"
 #include "target/draft.h"
 
-/* --- the table of functions, of a group or of what is to become one ------------------------ */
+/* --- table of functions, of a group or a draft --------------------------------------------- */
 
-/* NULL when memory is out, which functions_add() accepts. */
 struct table *functions_table(void);
 
-/* A row; @refused says why it can't be probed, or is NULL. */
+/* Adds a row. @refused: the reason why it cannot be probed, or NULL. */
 void functions_add(struct table *table, const struct group_func *f, const char *refused);
 
-/* Rows for functions of @group that were left out to keep to the budget. */
+/* Adds rows for functions of @group that were left out because of the overhead limit. */
 void functions_add_left(struct table *table, const struct group *group);
 
 /* "; overhead at most 5 %: 1 sampled, 2 left out", where @group has a bound. */
@@ -74,16 +73,16 @@ bool bound_shed_calls(const struct stats *s, char *buf, size_t size);
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
-/* attach; with what else --dry-run tells. */
+/* For attach; json_explain_draft() adds the details of --dry-run. */
 struct budget;
 void json_add_draft(struct json *doc, const struct draft *draft, const struct budget *budget);
 void json_explain_draft(struct json *doc, const struct draft *draft);
 
-/* list functions: the same shape, from a group that is attached. */
+/* For list functions: the same format, from an attached group. */
 void json_add_functions(
 	struct json *doc, const struct group *group, const struct types *types);
 
-/* list. @calls and @stale as found by the caller; @error for a group of another layout. */
+/* For list. The caller sets .calls and .stale; .error is set for a group of another layout. */
 struct asked;
 struct json_list_row {
 	const struct group *group;
@@ -98,20 +97,20 @@ struct json_list_row {
 void json_add_list(struct json *doc, const struct json_list_row *row);
 
 /*
- * list targets (targets.c): what @functions mean and how it is declared, and why some of it can't
- * be probed. The exit status; errors have been told.
+ * list targets (targets.c): prints the targets that @functions match, their declarations, and why
+ * some cannot be probed. Returns the exit status, after printing errors.
  */
 int list_targets(const struct globals *g, char *const *functions, size_t cnt);
 
 /*
- * list inflight, a call's object, which json_close() ends; @shown is the same call, with what it
- * is about.
+ * For list inflight: opens the object of a call, which the caller ends with json_close(). @shown is
+ * the same call with its arguments and keys.
  */
 struct shown_call;
 void json_begin_call(struct json *doc, const struct group *group, const struct slot_call *call,
 	const struct shown_call *shown);
 
-/* list presets. */
+/* For list presets. */
 void json_add_preset(struct json *doc, const struct preset_entry *preset);
 
 #endif

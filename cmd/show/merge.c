@@ -97,8 +97,8 @@ void fill_total(struct grid *grid, const struct stats *s, const struct figure_sc
 /* --- keys ---------------------------------------------------------------------------------------- */
 
 /*
- * Of @row what is asked for: by which keys, and no process. One place has many addresses, but one
- * text.
+ * Returns @row with only the requested keys and without its process. A caller has a different
+ * address in each process, so its interned name replaces the address.
  */
 static struct stats_row projected(const struct report_group *rg, const struct func_keys *keys,
 	const struct stats_row *row)

@@ -12,10 +12,7 @@
 #include "base/buffer.h"
 #include "show/stacks.h"
 
-/*
- * What stacks are counted in elsewhere, unless something else is asked for; but waits last, and so
- * does what GPUs do.
- */
+/* The default metric of stacks: calls; for waits and GPU activity, time. */
 static enum figure_id stacks_figure(const struct report *r)
 {
 	if (r->choice->sorted)
@@ -27,7 +24,7 @@ static enum figure_id stacks_figure(const struct report *r)
 	return FIGURE_TOTAL;
 }
 
-/* --- folded ------------------------------------------------------------------------------------ */
+/* --- folded --------------------------------------------------------------------------------- */
 
 struct folding {
 	FILE *f;
@@ -110,7 +107,7 @@ int print_folded(const struct report *r, FILE *f)
 	return 0;
 }
 
-/* --- a flame graph ------------------------------------------------------------------------------ */
+/* --- a flame graph -------------------------------------------------------------------------- */
 
 /*
  * The page's bytes; @DATA@ in it is where what it shows goes. Hidden: of local symbols that are read
@@ -437,9 +434,9 @@ int print_flame(const struct report *r, FILE *f)
 	return 0;
 }
 
-/* --- pprof: its profile.proto, compressed by nothing --------------------------------------------- */
+/* --- pprof: profile.proto, not compressed --------------------------------------------------- */
 
-/* Fields of its profile.proto, and of what these contain. */
+/* Field numbers of profile.proto and of its messages. */
 enum {
 	PROFILE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -522,7 +519,7 @@ static void put_location(struct pprof *p, const char *name, const struct frame_n
 	put_varint(&p->ids, n - p->names.nodes + 1);
 }
 
-/* What was called is the innermost. */
+/* The innermost location is the called function. */
 static void put_sample(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {

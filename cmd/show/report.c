@@ -482,7 +482,7 @@ static void delta_func(struct stats_func *d, const struct stats_func *now,
 	counts_subtract(&d->n, &b->n);
 	d->cost_ns = less(now->cost_ns, b->cost_ns);
 	d->abandoned = less(now->abandoned, b->abandoned);
-	/* What was abandoned and has come back is carried, as are calls from before a reset. */
+	/* Abandoned calls that were resumed count as carried, like calls from before a reset. */
 	if (before)
 		d->carried = before->in_flight + less(now->carried, before->carried) +
 			less(before->abandoned, now->abandoned);

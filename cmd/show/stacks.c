@@ -85,7 +85,7 @@ void trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stat
 		stats_row_add(&t->was[*at], was);
 }
 
-/* Frames that all stacks have: of how threads begin, enter the kernel, and are switched out. */
+/* True for frames that all stacks have: thread start, system call entry and context switch. */
 static bool is_common(const char *name)
 {
 	static const char *const names[] = { "_start", "__libc_start_main", "__libc_start_call_main",
@@ -175,7 +175,10 @@ static int stack_key(const struct report_group *rg)
 	return -1;
 }
 
-/* What the stack was at, of a GPU the kernel that it has launched; NULL: it says that itself. */
+/*
+ * Returns the innermost frame to add to a stack: the called function, or the launched kernel of a
+ * GPU. NULL if the stack already has it.
+ */
 static const char *innermost(const struct report_group *rg, const struct stats_func *f,
 	const struct stats_row *row, const struct stack *stack)
 {
@@ -186,7 +189,7 @@ static const char *innermost(const struct report_group *rg, const struct stats_f
 	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
 }
 
-/* Of @stack what is inside of the call that slept, which its function's frame begins. */
+/* Cuts @stack at the frame of @f, to leave the part inside the call that blocked. */
 static void inside_of(const struct report_group *rg, const struct stats_func *f, pid_t pid,
 	struct stack *stack)
 {
@@ -417,7 +420,7 @@ static enum figure_id known_figure(const struct trie *t, enum figure_id sort, bo
 	return FIGURE_CALLS;
 }
 
-/* How much it has, of two readings at the most, and by what it stands before others. */
+/* Sets the value, for two readings the larger one, and the sort rank. */
 static void value_node(struct trie *t, uint32_t i)
 {
 	struct node *n = &t->nodes[i];
@@ -635,7 +638,7 @@ struct changes {
 	size_t cnt;
 };
 
-/* Of one function of samples the stack has all that it was in. */
+/* True if @name is a sampled event: its stack already has the innermost function. */
 static bool is_sample(const struct report_group *rg, const char *name)
 {
 	const struct group *g = rg->s->group;

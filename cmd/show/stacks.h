@@ -20,17 +20,17 @@ struct node {
 
 struct trie {
 	struct node *nodes;
-	struct stats_row *was; /* what each had before, where two readings are compared; or NULL */
+	struct stats_row *was; /* the earlier reading of each node if two are compared, or NULL */
 	uint32_t cnt;
 	uint32_t *places; /* by parent and name: number of a node + 1 */
 	size_t place_cnt;
 	uint64_t all;
-	enum figure_id sort; /* what is ordered by */
-	bool none;           /* which is calls, as there is nothing of what was asked for */
+	enum figure_id sort; /* the metric to sort by */
+	bool none;           /* .sort is calls, because the requested metric is not known */
 	bool holds;         /* live memory is known */
-	uint32_t min_share; /* in millionths: what has less is not shown to people */
-	bool split;         /* it is known where some of the times went */
-	bool folds;         /* frames that say nothing of the program are left out */
+	uint32_t min_share; /* in millionths; the tree omits nodes with less */
+	bool split;         /* on-CPU, runnable and blocked times are known */
+	bool folds;         /* omit frames that all stacks have */
 };
 
 void trie_done(struct trie *t);
@@ -68,20 +68,20 @@ uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
  */
 uint32_t trie_order(struct trie *t, enum figure_id sort);
 
-/* --- of two readings ---------------------------------------------------------------------------- */
+/* --- comparison of two readings ------------------------------------------------------------- */
 
 /* The calls of one stack before and after. Valid as long as the report's readings. */
 struct stack_change {
-	const char *func;  /* NULL: the stack says that itself */
-	const char *stack; /* as saved parts have it, so many bytes */
+	const char *func;  /* called function; NULL: the stack already has it */
+	const char *stack; /* in the format of struct saved_part, .len bytes */
 	size_t len;
 	struct figures was, now;
 };
 
-/* Those of @rg, which has .before and .after; to be freed. NULL where there is none. */
+/* Lists those of @rg, which has .before and .after. The caller frees the array; NULL if empty. */
 struct stack_change *stack_changes(const struct report_group *rg, size_t *ret_cnt);
 
-/* The same into @t. */
+/* Adds them to @t. */
 void trie_take_changes(struct trie *t, const struct report_group *rg);
 
 /* As stack_value(). */

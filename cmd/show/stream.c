@@ -226,8 +226,8 @@ struct seen {
 };
 
 /*
- * On a line of its own, which end_object() ends: a trace that is cut off can be opened all the
- * same, and others may write to what is open, too.
+ * Starts an object on a line of its own, which end_object() ends. So the viewers can open a
+ * truncated trace, and other processes can write to the same file.
  */
 static struct json next_object(struct stream_page *p)
 {
@@ -389,7 +389,7 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 	set_us(&j, "ts", call->start + c->ahead_ns);
 	if (timed)
 		set_us(&j, "dur", call->duration);
-	/* Names of colours that the viewers have for what needs a look. */
+	/* Colour names of the trace viewers for failed and slow events. */
 	if (call->flags & (FSN_CALL_FAILED | FSN_CALL_SLOW))
 		json_set_str(&j, "cname", call->flags & FSN_CALL_FAILED ? "terrible" : "bad");
 	json_set_open(&j, "args", '{');

@@ -330,7 +330,7 @@ static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int 
 #define SHORT_NAME_MIN 12 /* columns: a name of less is cut at its end */
 #define LONG_NAME      60 /* columns of a name where no terminal has a width */
 
-/* The same with room for a sparkline behind them; its width, 0 where there is none. */
+/* Chooses columns so that a sparkline fits after them. Returns its width; 0: no sparkline. */
 static unsigned int choose_trend(const struct grid *grid, bool *shown, unsigned int limit)
 {
 	unsigned int room = limit > GRID_TREND + 2 ? limit - GRID_TREND - 2 : !!limit;

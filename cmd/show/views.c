@@ -313,7 +313,7 @@ static struct process collect_ended(const struct stats *s)
 	return ended;
 }
 
-/* What the kernel counted and had no room to tell by process. */
+/* Adds the calls that are in no process's record, because the table was full. */
 static void fill_other_processes(struct grid *grid, const struct stats *s,
 	const struct stats_proc *seen, const struct figure_scope *scope)
 {
@@ -413,7 +413,7 @@ static uint64_t row_value(const struct stats_row *row, const struct stats_func *
 	return sort_value(&values, sort);
 }
 
-/* What was offered in a second that went by; of a GPU, what it moved in one that it took for it. */
+/* Fills in the rate of a sum: per second of elapsed time, or for GPUs per second of GPU time. */
 static void fill_pace(
 	struct grid *grid, const struct report_group *rg, const struct stats_row *row, size_t k)
 {
@@ -589,14 +589,15 @@ static void fill_keys(struct grid *grid, const struct report *r, const struct re
 /* --- the bandwidth of collectives ---------------------------------------------------------------- */
 
 /*
- * What NCCL's calls offered to a communicator, by the time that GPUs took for their kernels. What is
- * whose is told by process, device and the collective's name; where that does not tell it, nothing is.
+ * The bytes of NCCL calls on a communicator divided by the GPU time of their kernels. Kernels are
+ * matched to calls by process, device and name of the collective. If that is ambiguous, no
+ * bandwidth is shown.
  */
 
-/* As nccl-tests have it: what of n ranks counts once, and what of that goes over a link. */
+/* Algorithm and bus bandwidth as defined by nccl-tests. */
 struct collective {
 	const char *func, *kernel;
-	bool of_all; /* what a rank offers is one part of n */
+	bool of_all; /* the bytes of a rank are 1/n of the message */
 	double (*links)(double n);
 };
 
@@ -649,7 +650,7 @@ static bool is_kernel_of(const char *kernel, const struct collective *c)
 	return false;
 }
 
-/* A row's communicator, or NULL: it has none, or what can be none. */
+/* Returns the communicator of a row, or NULL if it has none or an invalid one. */
 static const struct fsn_communicator *communicator_of(
 	const struct report_group *rg, uint32_t fn, const struct stats_row *row)
 {
@@ -682,7 +683,7 @@ static bool is_on_device(const struct report_group *rg, const struct stats_row *
 	return true;
 }
 
-/* What a process' kernels of @c had on @device. */
+/* Sums the kernels of @c that process @pid ran on @device. */
 static struct fsn_proc_counts spent_on(
 	const struct report *r, const struct collective *c, pid_t pid, int device)
 {
@@ -706,7 +707,7 @@ static struct fsn_proc_counts spent_on(
 	return spent;
 }
 
-/* Whether the same kernels are another communicator's, too. */
+/* True if another communicator of the process also uses these kernels. */
 static bool is_shared(const struct report_group *rg, const struct collective *c,
 	const struct stats_row *row, const struct fsn_communicator *own)
 {
