@@ -133,7 +133,7 @@ hint: needs CAP_SYS_ADMIN"
 
 # Each in an emulated kernel takes its seconds: make check-vm T=28-kernel runs it.
 @test "each of bcc's one-liners on functions of the kernel is one run, and shows its calls" {
-	local line page=$BATS_TEST_DIRNAME/../man/funcsnoop-run.8 tried=0
+	local line page=$BATS_TEST_DIRNAME/../man/examples/bcc.txt tried=0
 
 	need_kprobes
 	start_bg fix "$FIX/syscalls" --wait waiting 1

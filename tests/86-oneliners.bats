@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What other tracers' manuals show is one `run` each, as funcsnoop-run(8) has them; and counts
+# What other tracers' manuals show is one `run` each, as man/examples/bcc.txt has them; and counts
 # are those of a debugger. The C library is a copy, which nobody else maps.
 # bats file_tags=bpf
 
 load helpers
 
-PAGE=$BATS_TEST_DIRNAME/../man/funcsnoop-run.8
+PAGE=$BATS_TEST_DIRNAME/../man/examples/bcc.txt
 N=7
 
 # A folder whose libc.so.6 is a copy.
@@ -20,7 +20,7 @@ need_copy() {
 
 # The commands of the section, a line each, as they are typed.
 ours() {
-	sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/s/^# funcsnoop //p" "$PAGE"
+	sed -n "/^FUNCTIONS OF LIB/,/^EVENTS AND/s/^# funcsnoop //p" "$PAGE"
 }
 
 # A library whose functions have such names as Go gives them.
@@ -75,7 +75,7 @@ has_shown() {
 
 	need_copy
 	make_golib
-	theirs=$(sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/p" "$PAGE" |
+	theirs=$(sed -n "/^FUNCTIONS OF LIB/,/^EVENTS AND/p" "$PAGE" |
 		grep -cE '^(funccount|funclatency|argdist|trace) ')
 	assert_eq "$(ours | wc -l)" "$theirs" "of each theirs and ours"
 	while IFS= read -r line; do
@@ -164,7 +164,7 @@ c"
 		}
 		wait_bg run
 		cnt=$((cnt + 1))
-	done < <(sed -n '/^\.Sh EVENTS AND/,/^\.Sh /s/^# funcsnoop //p' "$PAGE")
+	done < <(sed -n '/^EVENTS AND/,$s/^# funcsnoop //p' "$PAGE")
 	assert_eq "$cnt" 11
 	tell call
 	wait_bg call
