@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A call begins, a call ends: what programs do about it, whatever its target is. */
+/* Entries and returns of calls, for all kinds of targets. */
 #ifndef FUNCSNOOP_CALL_BPF_H
 #define FUNCSNOOP_CALL_BPF_H
 
@@ -16,14 +16,15 @@
 #include "tails.bpf.h"
 
 /*
- * A link that holds many probes gives some of them up: a new link without those is attached, then
- * the old one is removed. Meanwhile both run at the same trap, and one of them has to count.
+ * Handover between links. To remove some probes of a link that has many, a new link
+ * without these probes is attached, and then the old link is removed. Meanwhile both run
+ * at each hit, and one of them must count.
  *
- * The kernel runs the consumer first that came last (consumer_add(), kernel/events/uprobes.c). So
- * the new link always counts, and marks thread, function and kind of probe; the old one finds the
- * mark, and leaves the hit alone. Where only the old one is attached so far it finds no mark, and
- * counts. A mark that remains is of an earlier turn, or of the same probe, whose next hit replaces
- * it.
+ * The kernel runs the consumer attached last first (consumer_add(),
+ * kernel/events/uprobes.c). The new link always counts, and marks thread, function and
+ * kind of probe. The old link skips a hit if it finds the mark, and counts it otherwise,
+ * because then only the old link is attached there. A mark that remains is of an earlier
+ * handover, or of the same probe, whose next hit replaces it.
  */
 
 static __noinline int hit_is_counted(__u64 cookie, __u32 turn)
@@ -55,22 +56,25 @@ static __always_inline bool is_counted(__u64 cookie)
 }
 
 /*
- * Run time of the programs, measured by themselves: what a group costs depends on its keys, stacks,
- * memory and streams, and on what the caches hold, so that no calibration can tell.
+ * Run time of the BPF programs, measured by themselves. The overhead of a group depends
+ * on its keys, stacks, memory and streams, and on the contents of the caches, so no
+ * calibration can predict it.
  *
- * A clock read costs a tenth of a program, so that it is done for a sample of the hits. Each stands
- * for as many as it was chosen from. The first hits of a function are all measured, because few
- * calls have no sample otherwise, and because the first stack walks take much longer than later
- * ones. A multiple of the hit's number chooses the others (the golden ratio times 2^32, modulo
- * 2^32): that spreads them evenly, without a period that a rhythm of the program could have, too.
+ * A clock read costs a tenth of a program, so only a sample of the hits is measured, and
+ * each stands for the number of hits that it was chosen from. The first hits of a
+ * function are all measured, because few calls have no sample otherwise, and because the
+ * first stack walks take much longer than later ones. A multiple of the hit's number
+ * chooses the others (the golden ratio times 2^32, modulo 2^32): that spreads them
+ * evenly, without a period that the traced program could share.
  *
- * A program that was preempted has measured other threads: it is left out.
+ * If the BPF program was preempted, it has measured other threads, and the measurement is
+ * dropped.
  */
 
 /*
- * When a measurement began (ns), the low bits of how often the thread was preempted until then,
- * whether the hit is chosen, and whether it stands for more than one: one word, because stacks are
- * full.
+ * Start time of a measurement (ns), the low bits of the thread's preemption count at that
+ * time, whether the hit is chosen, and whether it stands for more than one hit. All in
+ * one word, because the BPF programs have no stack left.
  */
 #define RUN_SHIFT       5
 #define RUN_CHOSEN      16U
@@ -86,13 +90,16 @@ static __always_inline __u64 run_preemptions(const struct task_struct *task)
 	return task->nivcsw & RUN_PREEMPTIONS;
 }
 
-/* @task is the current one: to ask for it is a call. */
+/* @task is the current one; reading it again would cost a helper call. */
 static __always_inline __u64 run_begin(const struct task_struct *task)
 {
 	return bpf_ktime_get_ns() << RUN_SHIFT | run_preemptions(task);
 }
 
-/* The time at which it began. A compiler that kept it next to @run would need more stack. */
+/*
+ * The start time. The compiler must not keep it next to @run, which would need more
+ * stack.
+ */
 static __always_inline __u64 run_time(__u64 run)
 {
 	asm volatile("" : "+r"(run));
@@ -107,7 +114,7 @@ static __always_inline __u32 run_chosen(__u64 nth)
 	return (__u32)nth * 0x9e3779b1U >> (32 - fsn_runs_bits) ? 0 : RUN_CHOSEN | RUN_MANY;
 }
 
-/* A chosen measurement of a hit of @fn is over. Not static, so that it is verified once. */
+/* Ends a chosen measurement of a hit of @fn. Not static, so that it is verified once. */
 __noinline int run_over(__u64 run, __u32 fn, int of)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -127,7 +134,7 @@ __noinline int run_over(__u64 run, __u32 fn, int of)
 	return 0;
 }
 
-/* More of the same entry, from @began on. */
+/* Adds time since @began to the measurement of the same entry. */
 __noinline int run_more(__u64 began, __u64 run, __u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -138,7 +145,9 @@ __noinline int run_more(__u64 began, __u64 run, __u32 fn)
 	return 0;
 }
 
-/* Begins the measurement of an entry, or 0. Filtered calls are counted elsewhere. */
+/*
+ * Starts the measurement of an entry, or returns 0. Filtered calls are counted elsewhere.
+ */
 static __always_inline __u64 run_entry(struct fsn_stat *stat)
 {
 	__u32 chosen;
@@ -153,14 +162,16 @@ static __always_inline __u64 run_entry(struct fsn_stat *stat)
 	return chosen ? run_begin(bpf_get_current_task_btf()) | chosen : 0;
 }
 
-/* A hit of an end of @fn that began at @run is over, if it is chosen. */
+/* Ends the measurement @run of an exit of @fn, if it is chosen. */
 static __always_inline void run_end(__u64 run, __u32 fn)
 {
 	if (run & RUN_CHOSEN)
 		run_over(run, fn, RUN_END);
 }
 
-/* The same of one that is chosen now, after it was counted. Not static, as run_over(). */
+/*
+ * The same if the exit was counted first and is chosen now. Not static, like run_over().
+ */
 __noinline int run_late(__u64 run, __u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -175,30 +186,33 @@ __noinline int run_late(__u64 run, __u32 fn)
 }
 
 /*
- * While a group costs more of a CPU than its bound, calls of its most expensive functions are only
- * counted, except one of 2 to SHED_MOST, which is followed. Nothing is removed: a hit of such a function
- * costs its entry alone.
+ * While a group costs more of a CPU than its bound, its most expensive functions track
+ * one of 2 to SHED_MOST calls and only count the others. No probe is removed: an
+ * untracked call costs its entry alone.
  *
- * A function is judged at one of SHED_CALLS calls, by what all of its calls would cost if they were
- * followed, so that it stays limited as long as its load lasts. The counters here are approximate:
- * programs on a CPU may preempt each other.
+ * A function is checked at one of SHED_CALLS calls, by the cost of all of its calls if
+ * they were tracked, so it stays limited as long as its load lasts. The counters here are
+ * approximate, because BPF programs on a CPU may preempt each other.
  */
 
 const volatile __u32 fsn_bound = 0; /* share of a CPU's time, in millionths; 0: no bound */
 
 #define SHED_CALLS   1024         /* a power of two */
 #define SHED_CLOCK   10           /* bits less of fsn_stat.looked */
-#define SHED_SPAN_NS 200000000ULL /* a burst may cost the bound's share of this */
-#define SHED_MIN_NS  5000000ULL   /* and this in any case */
+/* length of a span; a burst may cost the bound's share of it */
+#define SHED_SPAN_NS 200000000ULL
+#define SHED_MIN_NS  5000000ULL   /* but at least this is allowed */
 #define SHED_MOST    256
-#define SHED_PART    64 /* functions with less than this part of the cost are followed */
-#define SHED_SPARSE  20 /* programs have this part of a CPU's time for themselves, at least */
+/* functions with less than this part of the cost are not limited */
+#define SHED_PART    64
+/* at least this part of a CPU's time belongs to the traced programs */
+#define SHED_SPARSE  20
 
-/* Cost of the group's calls on a CPU, as they are and as if all were followed. */
+/* Cost of the group's calls on a CPU: whole_ns if all were tracked, paid_ns as it is. */
 struct shed {
 	__u64 from_ns, whole_ns, paid_ns;
-	__u64 last_whole_ns, last_ns; /* of the last span, and its length */
-	__u32 over; /* how many times the bound that was; 0: within it */
+	__u64 last_whole_ns, last_ns; /* the last span: .whole_ns and its length */
+	__u32 over; /* cost of the last span as a multiple of the bound; 0: within it */
 	__u32 pad;
 };
 
@@ -237,7 +251,10 @@ static __always_inline void shed_judge(struct shed *s, __u64 now)
 	}
 }
 
-/* Called at one of SHED_CALLS calls of @fn: chooses how many of the next ones are followed. */
+/*
+ * Called at one of SHED_CALLS calls of @fn: chooses how many of the next ones are
+ * tracked.
+ */
 __noinline int shed_look(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -274,7 +291,7 @@ __noinline int shed_look(__u32 fn)
 	return 0;
 }
 
-/* Follows all calls of a limited function again that is called rarely by now. */
+/* Tracks all calls again of a limited function that is now rarely called. */
 __noinline int shed_end(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -284,7 +301,10 @@ __noinline int shed_end(__u32 fn)
 	return 0;
 }
 
-/* Returns N to follow one of N calls of @fn, or 0 for all. @stat is its record, @nth this call. */
+/*
+ * Returns N to track one of N calls of @fn, or 0 for all. @stat is its record, @nth this
+ * call.
+ */
 static __always_inline __u32 shed_one_of(struct fsn_stat *stat, __u32 fn, __u64 nth)
 {
 	if (!(nth & (SHED_CALLS - 1)))
@@ -292,14 +312,14 @@ static __always_inline __u32 shed_one_of(struct fsn_stat *stat, __u32 fn, __u64 
 	return READ(stat->one_of);
 }
 
-/* --- a call begins -------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------ */
 
 /*
- * What few calls need is in functions that are not static and take numbers: each is verified
- * once, on its own. What all need is inlined.
+ * Code for rare cases is in functions that are not static and take numbers: each is
+ * verified once, separately. Code for all calls is inlined.
  */
 
-/* One call of so many is followed; 0: all. */
+/* Returns N to track one of N calls; 0: all. */
 static __always_inline __u32 sample_of(__u32 fn)
 {
 	struct fsn_conf *conf;
@@ -310,7 +330,10 @@ static __always_inline __u32 sample_of(__u32 fn)
 	return conf ? conf->sample : 0;
 }
 
-/* Counts a call of which not all are timed. Not inlined: the stacks of programs are full. */
+/*
+ * Counts a call of a sampled function. Not inlined, because the BPF programs have no
+ * stack left.
+ */
 static __noinline int count_one_of(__u32 fn)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), sample = sample_of(fn);
@@ -333,7 +356,10 @@ static __noinline int count_one_of(__u32 fn)
 	return 0;
 }
 
-/* Counts a call. Returns whether it is timed: one of each N calls on a CPU, if calls are sampled. */
+/*
+ * Counts a call. True if the call is tracked: one of N calls on a CPU, if calls are
+ * sampled.
+ */
 static __always_inline int count_call(struct fsn_stat *stat, __u32 fn)
 {
 	if (fsn_sample || fsn_samples || fsn_bound)
@@ -344,7 +370,7 @@ static __always_inline int count_call(struct fsn_stat *stat, __u32 fn)
 	return 1;
 }
 
-/* The probe was hit all the same. */
+/* Counts the probe hit of a filtered call. */
 static __noinline int count_aside(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -378,7 +404,10 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	return 0;
 }
 
-/* A call that is not followed, though its end may be seen, or those that go on with it. */
+/*
+ * Handles an untracked call whose return may be traced: no older call may match that
+ * return.
+ */
 static __always_inline void call_left_out(
 	struct pt_regs *ctx, __u32 fn, __u64 where, bool arrived)
 {
@@ -395,7 +424,10 @@ static __always_inline void call_left_out(
 	slot_clear(set, call_key(fn, tgid), where);
 }
 
-/* Handles an entry of @place, which is probed for tracked calls only: it is not in the group. */
+/*
+ * Handles the entry of tail call target @place, which is not in the group: probed for
+ * tracked calls only.
+ */
 static __always_inline void call_arrives(struct pt_regs *ctx, __u32 place, __u64 where)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i = set_index(tgid, where);
@@ -425,13 +457,13 @@ static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
 
 enum begun { LEFT_OUT, COUNTED, FOLLOWED, NO_ROOM, INNER };
 
-/* Returns true if the end of the call is not looked for, though it may be seen. */
+/* True if the call is untracked, although a probe may trace its return. */
 static __always_inline bool has_no_end(enum begun begun)
 {
 	return begun == LEFT_OUT || begun == COUNTED || begun == NO_ROOM;
 }
 
-/* call_begin() without the end of its measurement, unless the call is followed. */
+/* call_begin() without the end of the measurement, unless the call is tracked. */
 static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u64 where,
 	__u64 sp, __u64 byret, enum hijack hijack, bool nests, struct fsn_stat *stat, __u64 run)
 {
@@ -524,9 +556,10 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 }
 
 /*
- * Follows a call if a probe looks for its end. Its place is @where; calls that it is made in
- * have theirs above @sp. @hijack: what sees its return. @nests: the call around it lasts until it
- * ends. @run: as of run_entry(), or RUN_NOW if the measurement begins here.
+ * Tracks a call if a probe traces its return. @where is its stack address; calls that it
+ * is made in have theirs above @sp. @hijack: how its return is traced. @nests: calls made
+ * before it returns are inside of it. @run: as of run_entry(), or RUN_NOW if the
+ * measurement starts here.
  */
 static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
 	__u64 sp, __u64 byret, enum hijack hijack, bool nests, __u64 run)
@@ -568,7 +601,7 @@ static __always_inline void call_count(
 		stream_counted(ctx, fn, same);
 }
 
-/* A call that is only counted. @run: as of call_begin(). */
+/* Handles an untracked call. @run: as in call_begin(). */
 static __always_inline void call_counted(
 	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same, __u64 run)
 {
@@ -582,9 +615,9 @@ static __always_inline void call_counted(
 		run_over(run, fn, RUN_ENTRY);
 }
 
-/* --- a call ends ---------------------------------------------------------------------------- */
+/* --- returns ------------------------------------------------------------------------ */
 
-/* What few ends need: a failure, a slow call. */
+/* Handles a failed or slow call. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
 __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -608,7 +641,7 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 	return how;
 }
 
-/* Whether end_unusual() may have something to do. */
+/* True if end_unusual() may be needed. */
 static __always_inline bool is_unusual(
 	const struct fsn_conf *conf, __u64 ns, __u64 result)
 {
@@ -620,8 +653,9 @@ static __always_inline bool is_unusual(
 }
 
 /*
- * A call's time without the probes' own. That varies: what is taken off can be more than there
- * was. Such a call counts as none, but sums take it as it is, so that they err to no side.
+ * Time of a call without the overhead of its probes. The overhead varies, so the result
+ * can be negative. Such a call has the duration 0, but sums include the negative value,
+ * so that they have no bias.
  */
 static __always_inline __s64 net_time(const struct fsn_conf *conf, __u64 ns)
 {
@@ -634,8 +668,8 @@ static __always_inline __u64 shown_time(__s64 net)
 }
 
 /*
- * The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. Chooses whether the
- * measurement *@run counts, unless @run is NULL.
+ * Counts a return in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW.
+ * Chooses whether the measurement *@run counts, unless @run is NULL.
  */
 static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf, __u32 slot,
 	__s64 net, __u64 result, const struct fsn_nest *nest, const struct fsn_split *split,
@@ -668,7 +702,7 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 	return 0;
 }
 
-/* The end in the record of its process, if that has one. */
+/* Counts a return in the record of its process, if there is one. */
 static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int how,
 	const struct fsn_nest *nest, const struct fsn_split *split)
 {
@@ -690,9 +724,10 @@ static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int
 }
 
 /*
- * Counts the end of the call in the locked @slot, and frees the slot. @run: as of run_begin(), when
- * the call ended. Returns that for run_end(), or with @late for run_late(): some programs have no
- * more stack. Those that are not @roomy ask for the current @task again instead of keeping it.
+ * Counts the return of the call in the locked @slot, and frees the slot. @run: as of
+ * run_begin(), at the return. Returns it for run_end(), or with @late for run_late(),
+ * because some BPF programs have no stack left. Without @roomy, the current task is read
+ * again instead of being kept in @task.
  */
 static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result, bool streamed,
@@ -728,15 +763,15 @@ static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, run_time(run));
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
-	if (streamed) /* with the probes of calls inside, so that these lie within it */
+	if (streamed) /* with the overhead of inner calls, so that these are within it */
 		stream_ends(fn, slot, shown_time(net_time(conf, ns)), how, result);
 	slot_publish(set, way, 0);
 	return run;
 }
 
 /*
- * Counts the end of a call if it has a slot. With @roomy the current task is asked for once: some
- * programs have no stack to keep it.
+ * Counts the return of a call if it has a slot. With @roomy the current task is read
+ * once; some BPF programs have no stack to keep it.
  */
 static __always_inline int end_call(
 	__u32 fn, __u64 where, __u64 result, bool streamed, bool roomy)
@@ -763,7 +798,7 @@ static __always_inline int end_call(
 	return 0;
 }
 
-/* Whether the call in @slot of @set, which is about to end, is slow or has failed. */
+/* True if the call in @slot of @set, which is about to return, is slow or has failed. */
 static __noinline int is_notable(
 	const struct fsn_set *set, __u32 slot, __u64 now, __u64 result)
 {
@@ -779,7 +814,10 @@ static __noinline int is_notable(
 	       (is_unusual(conf, ns, result) && judge(fn, result) && !slot_of_zero(slot));
 }
 
-/* A walk at an end is rare and long: all are measured. */
+/*
+ * Counts the run time of a walk at a return. Such walks are rare and long, so all are
+ * measured.
+ */
 static __noinline int count_walk(__u32 fn, __u64 ns)
 {
 	struct fsn_stat *stat =
@@ -791,8 +829,9 @@ static __noinline int count_walk(__u32 fn, __u64 ns)
 }
 
 /*
- * Before calls end whose place is @where: by whom slow and failed ones were made. No program's
- * stack has room for a walk where their ends are counted. It is no part of their time.
+ * Records the stacks of slow and failed calls at stack address @where before their return
+ * is counted, because no BPF program has stack left for a walk there. The walk is not
+ * part of their time.
  */
 __noinline int walk_notable(__u64 where, __u64 result)
 {
@@ -818,13 +857,13 @@ __noinline int walk_notable(__u64 where, __u64 result)
 	return 0;
 }
 
-/* While somebody looks on; the usual end is inlined. */
+/* The return of a call while a stream is open; the usual return is inlined. */
 __noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
 {
 	return end_call(fn, where, result, true, false);
 }
 
-/* The end of a call that was followed, in the locked @slot. */
+/* Counts the return of a call through a tracked tail call, in the locked @slot. */
 __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 {
 	__u32 i = slot / FSN_WAYS;
@@ -836,8 +875,9 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 }
 
 /*
- * Handles a return. @led: calls are tracked to here; @link: as for return_address(), or ANY_ADDRESS
- * after a return probe. False: @fn is not in the group, and no tracked call has come to it.
+ * Handles a return. @led: tail calls are tracked to here; @link: as for return_address(),
+ * or ANY_ADDRESS after a return probe. Returns false if @fn is not in the group and no
+ * tracked call has come to it.
  */
 static __always_inline bool call_end(
 	__u32 fn, bool led, __u64 where, __u64 link, __u64 result, bool roomy)

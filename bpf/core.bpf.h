@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few kernel types that the programs use, relocated against the running kernel's BTF,
- * and registers by name for the two architectures.
+ * The kernel types that the BPF programs use, relocated against the running kernel's BTF,
+ * and names of registers for the two architectures.
  */
 #ifndef FUNCSNOOP_CORE_BPF_H
 #define FUNCSNOOP_CORE_BPF_H
@@ -19,7 +19,7 @@
 
 struct mm_struct {
 	unsigned long start_stack;
-	unsigned long exec_vm; /* pages that can be executed */
+	unsigned long exec_vm; /* executable pages */
 } __core;
 
 struct kernel_siginfo {
@@ -29,7 +29,7 @@ struct kernel_siginfo {
 struct signal_struct {
 	struct {
 		int counter;
-	} live; /* threads that have not ended */
+	} live; /* threads that have not exited */
 } __core;
 
 struct thread_info {
@@ -45,7 +45,7 @@ struct return_instance {
 
 struct uprobe_task {
 	struct return_instance *return_instances;
-	unsigned int depth; /* how many there are */
+	unsigned int depth; /* length of the list */
 } __core;
 
 struct xol_area {
@@ -62,7 +62,7 @@ struct mm_struct___walk {
 
 struct rq {
 	__u64 clock;      /* CPU's, ns */
-	__u64 clock_task; /* the same without interrupts and what the hypervisor took */
+	__u64 clock_task; /* without interrupts and time stolen by the hypervisor */
 } __core;
 
 struct cfs_rq {
@@ -70,14 +70,15 @@ struct cfs_rq {
 } __core;
 
 struct sched_entity {
-	__u64 exec_start;       /* clock_task when it last began or went on to count */
-	__u64 sum_exec_runtime; /* ns on a CPU until then */
+	__u64 exec_start;       /* clock_task at the last update */
+	__u64 sum_exec_runtime; /* ns on a CPU up to exec_start */
 	struct cfs_rq *cfs_rq;
 } __core;
 
 struct sched_info {
 	unsigned long long run_delay; /* ns runnable without a CPU */
-	unsigned long long last_queued; /* since when it is that, by its run queue's clock, or 0 */
+	/* since when it is runnable, by its run queue's clock, or 0 */
+	unsigned long long last_queued;
 } __core;
 
 struct cred {
@@ -95,7 +96,7 @@ struct cgroup {
 } __core;
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* of the hierarchy of cgroups v2 */
+	struct cgroup *dfl_cgrp; /* in cgroup v2 */
 } __core;
 
 #if defined(__TARGET_ARCH_x86)
@@ -117,30 +118,31 @@ struct task_struct {
 	int tgid;
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
 	__u64 start_boottime; /* since 5.5 */
-	unsigned int __state; /* 0: it runs, or would */
+	unsigned int __state; /* 0: running or runnable */
 	unsigned int flags;
-	unsigned int on_cpu; /* a byte in 7.2: libbpf reads that for an unsigned number only */
+	/* 32 bits; a byte in 7.2, which libbpf relocates for unsigned types only */
+	unsigned int on_cpu;
 	int exit_state;
-	__u64 self_exec_id; /* one more with each exec; 64 bits since 5.7 */
+	__u64 self_exec_id; /* incremented with each exec; 64 bits since 5.7 */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
-	void *stack;             /* in the kernel: its lowest address */
+	void *stack;             /* kernel stack: its lowest address */
 	unsigned long sas_ss_sp; /* sigaltstack() */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
 	struct sched_entity se;
 	struct sched_info sched_info;
-	unsigned long nvcsw, nivcsw; /* switched out, by itself or not */
+	unsigned long nvcsw, nivcsw; /* voluntary and involuntary context switches */
 	const struct cred *cred;
 	struct css_set *cgroups;
 	char comm[16];
 } __core;
 
 /*
- * The current thread's pointer to its own data, as its thread library has set it: pthread_self() on
- * x86-64. It lies above the thread's stack in the same mapping.
+ * Thread pointer of the current thread as set by its thread library: pthread_self() on
+ * x86-64. It is above the thread's stack in the same mapping.
  */
 static __always_inline __u64 thread_pointer(const struct task_struct *task)
 {
@@ -151,7 +153,10 @@ static __always_inline __u64 thread_pointer(const struct task_struct *task)
 #endif
 }
 
-/* A pointer is a number to others, who hash it or keep it, only when negated. */
+/*
+ * Converts a pointer to a number that can be hashed or stored. The negation makes the
+ * verifier treat it as one.
+ */
 static __always_inline __u64 as_number(const void *pointer)
 {
 	__u64 number = (__u64)pointer;
@@ -161,8 +166,8 @@ static __always_inline __u64 as_number(const void *pointer)
 }
 
 /*
- * A context may only be read at constant offsets: each register is read by itself, and
- * kept from being merged into one read at a computed place. Sets @value if @reg is @n.
+ * A BPF context may only be read at constant offsets. The barrier keeps the compiler from
+ * merging the reads into one at a computed offset. Sets @value if @reg is @n.
  */
 #define PICK(n, r)                                                  \
 	do {                                                        \
@@ -172,7 +177,7 @@ static __always_inline __u64 as_number(const void *pointer)
 			value = _v;                                 \
 	} while (0)
 
-/* The context of uprobe programs: registers, whose layout is the architecture's ABI. */
+/* Context of uprobe programs: registers, in the layout of the architecture's ABI. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
@@ -183,19 +188,22 @@ struct pt_regs {
 #define REG_SP(ctx)     ((ctx)->sp)
 #define REG_FP(ctx)     ((ctx)->bp)
 #define REG_RESULT(ctx) ((ctx)->ax)
-/* A return probe runs after ret took the return address off the stack. */
+/* A return probe runs after ret has popped the return address. */
 #define RETURN_SP(ctx) ((ctx)->sp - 8)
-/* At an entry, a ret and a jump that leaves, the return address is where that points to. */
+/* At an entry, a ret and a tail call, the stack pointer points to the return address. */
 #define REG_LINK(ctx) 0
-/* The first argument on the stack lies above the return address. */
+/* The first argument on the stack is above the return address. */
 #define STACK_ARGS(sp) ((sp) + 8)
-/* The number of a system call, at its end, too; of those who came back by rt_sigreturn -1. */
+/* Number of a system call, valid also at its return; -1 after rt_sigreturn. */
 #define SYSCALL_NR(regs) ((regs)->orig_ax)
-/* Of a 32-bit call, whoever makes it (TS_COMPAT, arch/x86/include/asm/thread_info.h). */
+/*
+ * True for a 32-bit call, also one of a 64-bit program (TS_COMPAT,
+ * arch/x86/include/asm/thread_info.h).
+ */
 #define SYSCALL_IS_32BIT(task) ((task)->thread_info.status & 2)
-/* Stores are seen in their order. */
+/* Stores become visible in program order. */
 #define publish(p, v) (*(volatile __u64 *)(p) = (v))
-/* Loads are done in their order. */
+/* Loads are executed in program order. */
 #define AFTER(seen, i) (i)
 
 static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
@@ -208,11 +216,11 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 	arg[5] = ctx->r9;
 }
 
-/* Those in which Go passes arguments, in its order. */
+/* Argument registers of Go, in its order. */
 #define GO_REGS(X) \
 	X(0, ax) X(1, bx) X(2, cx) X(3, di) X(4, si) X(5, r8) X(6, r9) X(7, r10) X(8, r11)
 
-/* One of them by its number. */
+/* An argument register by its number. */
 static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 {
 	__u64 value = 0;
@@ -226,12 +234,12 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	return value;
 }
 
-/* The same of an event, whose arguments are in more of them: event_regs(). */
+/* The same for an event, which has more arguments: event_regs(). */
 #define EVENT_REGS(X) \
 	X(0, di) X(1, si) X(2, dx) X(3, cx) X(4, r8) X(5, r9) X(6, ax) X(7, orig_ax) X(8, ip) \
 	X(9, cs) X(10, flags)
 #define EVENT_ROOM SYSCALL_ROOM
-/* In the place of the last: the number of the thread's stack. */
+/* The last one holds the number of the thread's stack. */
 #define EVENT_STACK(regs)  ((regs)->flags)
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
@@ -247,8 +255,9 @@ static __always_inline struct pt_regs *event_room(unsigned long *room)
 #define caller_link(ctx) REG_LINK(ctx)
 
 /*
- * Arguments of a system call, put where those of a function are: into registers of which only
- * those from r9 to sp are there, in @room of SYSCALL_ROOM words.
+ * Copies the arguments of a system call to the registers of a function's arguments. The
+ * struct pt_regs starts before @room, which has space only for r9 to sp: SYSCALL_ROOM
+ * words.
  */
 #define SYSCALL_ROOM 12
 static __always_inline struct pt_regs *syscall_args(
@@ -275,7 +284,7 @@ static __always_inline struct pt_regs *syscall_args(
 	return args;
 }
 
-/* The same of a function of the kernel, from where a trampoline has put its arguments. */
+/* The same for a kernel function, from the arguments saved by the trampoline. */
 #define KFUNC_ROOM SYSCALL_ROOM
 static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *room)
 {
@@ -295,7 +304,7 @@ struct pt_regs {
 	unsigned long regs[31], sp, pc, pstate;
 };
 
-/* What the kernel has behind those. */
+/* The member of the kernel's struct pt_regs after those. */
 struct pt_regs___call {
 	int syscallno;
 } __core;
@@ -304,7 +313,9 @@ struct pt_regs___call {
 #define REG_SP(ctx)     ((ctx)->sp)
 #define REG_FP(ctx)     ((ctx)->regs[29])
 #define REG_RESULT(ctx) ((ctx)->regs[0])
-/* The return address is in a register: the stack pointer is the same at both ends. */
+/*
+ * The return address is in a register: the stack pointer is the same at entry and return.
+ */
 #define RETURN_SP(ctx)  ((ctx)->sp)
 #define REG_LINK(ctx)   ((ctx)->regs[30])
 #define STACK_ARGS(sp)  (sp)
@@ -313,8 +324,8 @@ struct pt_regs___call {
 #define SYSCALL_IS_32BIT(task) ((task)->thread_info.flags >> 22 & 1)
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
 /*
- * @i, such that what is read at it is read after @seen: a branch does not order loads, that
- * the address of one depends on the other does.
+ * @i with a data dependency on @seen, so that a load at index @i is executed after @seen
+ * was loaded. A branch does not order loads.
  */
 #define AFTER(seen, i)                           \
 	({                                       \
@@ -351,7 +362,7 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10]) \
 	X(11, regs[11]) X(12, regs[12]) X(13, regs[13]) X(14, regs[14]) X(15, regs[15])
 
-/* System calls take them as functions do. */
+/* Arguments are in the same registers as those of functions. */
 #define SYSCALL_ROOM 1
 static __always_inline struct pt_regs *syscall_args(
 	struct pt_regs *regs, bool is_32bit, unsigned long *room)
@@ -379,10 +390,10 @@ static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *roo
 	return (void *)room;
 }
 /*
- * Of who may have arguments in such room, which has no place for these: those of a probe are what
- * the thread had when it came into the kernel.
+ * @room of the arguments has no space for these registers. For targets that use it, read
+ * the thread's registers at its entry to the kernel.
  */
-const volatile bool fsn_rooms = false; /* some target's arguments stand in one */
+const volatile bool fsn_rooms = false; /* some target's arguments are in @room */
 #define CALLER_REG(name, REG) \
 	static __always_inline __u64 name(const struct pt_regs *ctx) \
 	{ \
@@ -407,11 +418,11 @@ static __always_inline __u64 event_arg(const struct pt_regs *ctx, __u32 reg)
 	return value;
 }
 
-const volatile bool fsn_other_regs = false; /* some function's are not FSN_REGS_C */
+const volatile bool fsn_other_regs = false; /* some function does not use FSN_REGS_C */
 
 /*
- * Those of a Go function: from the thread's own registers, because the argument array of some
- * BPF programs is too small for all of them.
+ * Argument @reg of a Go function, from the thread's own registers, because the argument
+ * array of some BPF programs is too small for all of them.
  */
 static __always_inline __u64 go_arg(__u32 reg)
 {
@@ -425,23 +436,24 @@ static __always_inline __u64 go_arg(__u32 reg)
 }
 
 /*
- * Keeping each task's stack its own.
+ * Private stacks must not be used.
  *
- * From 6.13 on (a76ab5731e32) the kernel gives a program or subprogram of this type whose
- * stack, rounded up to 16, has BPF_PRIV_STACK_MIN_SIZE = 64 bytes or more, one that all tasks
- * on a CPU share (check_max_stack_depth(), kernel/bpf/verifier.c), on the ground that such
- * programs don't run again on a CPU on which they run. Uprobe programs do: they have no such
- * check, and since 6.0 (8c7dcb84e3b7) they can be preempted. Then two tasks overwrite each
- * other's variables: seen on 7.2, where calls lost their ends.
+ * Since 6.13 (a76ab5731e32) the kernel gives a BPF program or subprogram of this type
+ * whose stack, rounded up to 16, has at least BPF_PRIV_STACK_MIN_SIZE = 64 bytes a stack
+ * that all tasks on a CPU share (check_max_stack_depth(), kernel/bpf/verifier.c). It
+ * assumes that such programs are not reentered on a CPU. Uprobe programs are: they have
+ * no such check, and since 6.0 (8c7dcb84e3b7) they can be preempted. Then two tasks
+ * overwrite each other's variables (observed on 7.2, as lost returns).
  *
- * A program with a tail call in any of its subprograms is given none. Whether it has one is
- * seen before dead code is removed (check_subprogs()), so that one which never comes costs
- * nothing; and what a tail call needs of the architecture is asked only where it may come.
+ * A program with a tail call in any subprogram gets no private stack. The verifier
+ * decides this before it removes dead code (check_subprogs()), so a tail call that is
+ * never executed costs nothing. The architecture's requirements for tail calls are
+ * checked only for live code.
  */
 
 const volatile bool fsn_never = false;
 
-/* An array of programs takes those of one kind of link, and two kinds may be loaded. */
+/* All programs in an array must be of one kind of link, and two kinds may be loaded. */
 #define TAILS(name)                                    \
 	struct {                                       \
 		__uint(type, BPF_MAP_TYPE_PROG_ARRAY); \
@@ -465,7 +477,7 @@ static __noinline int never_tail_session(struct pt_regs *ctx)
 	return 0;
 }
 
-/* To stand in each program. */
+/* Must be called in each BPF program. */
 static __always_inline void own_stack(struct pt_regs *ctx)
 {
 	if (fsn_never)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counters, buckets and extremes of a function; its failures, by their codes; its processes. */
+/*
+ * Counters, buckets and extremes of functions; their failures by code; their processes.
+ */
 #ifndef FUNCSNOOP_COUNTERS_BPF_H
 #define FUNCSNOOP_COUNTERS_BPF_H
 
@@ -9,7 +11,7 @@
 #define add(p, n)     ((void)__sync_fetch_and_add((p), (n)))
 #define swap(p, o, n) (__sync_val_compare_and_swap((p), (o), (n)) == (o))
 
-/* Programs stay on their CPU while they run; its number only chooses among shards. */
+/* The CPU number only selects a shard. BPF programs do not migrate while they run. */
 static __always_inline struct fsn_stat *stat_of(__u32 fn, __u32 cpu)
 {
 	__u32 i = (cpu & fsn_stat_mask) * fsn_fn_cnt + fn;
@@ -68,9 +70,9 @@ static __always_inline int count_bucket(__u32 row, __u64 ns, __u32 cpu)
 }
 
 /*
- * Raises a word; the loop ends when the word is as high. Each failed exchange means that
- * another CPU has raised it: 64 times during one call's end is out of reach, and a bound
- * is what the verifier needs. Not static, so that it is verified once, on its own.
+ * Atomic maximum. A failed exchange means that another CPU has raised the word; 64
+ * failures during one return are out of reach, and the verifier needs a bound. Not
+ * static, so that it is verified once.
  */
 __noinline int raise_word(unsigned long long *word, __u64 value)
 {
@@ -107,7 +109,10 @@ static __always_inline void raise_extremes(struct fsn_stat *stat, __u64 ns)
 	}
 }
 
-/* No program writes under the epoch that the word is of, if it is not this one any more. */
+/*
+ * Counts a word with an epoch tag. If the word's epoch is another one, no BPF program
+ * writes under it any more.
+ */
 static __always_inline void count_tagged(unsigned long long *word, __u64 tag)
 {
 	__u64 seen = READ(*word);
@@ -144,7 +149,7 @@ __noinline int count_code(__u32 fn, __s64 code)
 	return 0;
 }
 
-/* Of what a register has after a call what is the function's result. */
+/* The function's result: only .width bits of the register are valid. */
 static __always_inline __s64 code_of(const struct fsn_conf *conf, __u64 result)
 {
 	__u32 unused = (64 - conf->width) & 63;
@@ -152,7 +157,7 @@ static __always_inline __s64 code_of(const struct fsn_conf *conf, __u64 result)
 	return (__s64)(result << unused) >> unused;
 }
 
-/* Whether a call that returned @result failed. */
+/* True if a call that returned @result failed. */
 __noinline int judge(__u32 fn, __u64 result)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -187,12 +192,15 @@ static __always_inline struct fsn_proc *proc_at(__u32 i)
 }
 
 /*
- * Where a key may be, from place @i on: in steps that grow. In a row, neighbours are all
- * taken long before the table is full.
+ * Entries that may hold a key, starting at @i, with increasing distances. With linear
+ * probing, neighbours would all be in use long before the table is full.
  */
 #define for_each_place(n, i) for (__u32 n = 0; (n) < FSN_PROC_PROBES; (i) += ++(n))
 
-/* Claims a record for a process that has none. Two CPUs may both do so: readers add up. */
+/*
+ * Claims a record for a process without one. Two CPUs may both do so: readers add them
+ * up.
+ */
 static __noinline __u32 proc_claim(__u64 key, __u64 start, __u64 comm, __u32 first)
 {
 	struct fsn_proc *proc;
@@ -221,8 +229,8 @@ static __always_inline __u32 proc_first(__u64 key, __u64 start)
 }
 
 /*
- * The number of the record of process @tgid, which began at @start and whose name lies at @comm,
- * or FSN_NO_PROC.
+ * Returns the index of the record of process @tgid, which started at @start and has its
+ * name at @comm, or FSN_NO_PROC.
  */
 static __always_inline __u32 proc_look(
 	__u32 fn, __u32 tgid, __u32 cpu, __u64 start, __u64 comm)
@@ -244,13 +252,13 @@ static __always_inline __u32 proc_look(
 	return proc_claim(key, start, comm, first);
 }
 
-/* Not static, so that each is verified once, on its own. */
+/* Not static, so that each is verified once. */
 __noinline __u32 proc_find_of(__u32 fn, __u32 tgid, __u32 cpu, __u64 start, __u64 comm)
 {
 	return proc_look(fn, tgid, cpu, start, comm);
 }
 
-/* That of the current one. */
+/* The same for the current process. */
 __noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 {
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
@@ -259,15 +267,16 @@ __noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 }
 
 /*
- * The same at the end of a call whose entry was in another epoch, or found no room. If it
- * found none in this epoch, it has been counted as lost, and its end is lost with it.
+ * The same at the return of a call whose entry was in another epoch, or was dropped
+ * because the table was full. If that was in this epoch, the call is already counted as
+ * lost, and its return is dropped.
  */
 static __noinline __u32 proc_find_late(__u32 i, __u32 fn, __u32 tgid, __u32 cpu)
 {
 	return i == (FSN_NO_PROC | READ(ctl.epoch)) ? i : proc_find(fn, tgid, cpu);
 }
 
-/* Counts a call in its process: most records stand where they are looked for first. */
+/* Counts a call in its process. Most records are in the first entry of their key. */
 static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u32 tgid,
 	__u32 cpu)
 {
@@ -283,7 +292,7 @@ static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u3
 	if (seen != key || READ(proc[AFTER(seen, 0)].start) != start) {
 		i = proc_find_of(fn, tgid, cpu, start, as_number(leader->comm));
 		proc = proc_at(i);
-		/* Of a wait it is not the current one's. */
+		/* In a wait, the current task is another one. */
 		if (proc && !READ(proc->n.calls))
 			proc->cgroup = task->cgroups->dfl_cgrp->kn->id;
 	}
@@ -292,7 +301,10 @@ static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u3
 	return i;
 }
 
-/* The record at @i if it still is this process's in this epoch, else the right one. */
+/*
+ * Returns the record at @i if it is still that of this process in this epoch, else finds
+ * it.
+ */
 static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid,
 	__u32 cpu)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events: places that a thread passes, which have no end of their own, and spans from one event
- * to another. USDT probes are instructions that do nothing, with notes beside the code that say
- * where arguments are; the kernel's tracepoints come with a record of fields.
+ * Events, which have no return, and spans from one event to another. A USDT probe is a
+ * nop with an ELF note that describes its arguments. A tracepoint of the kernel has a
+ * record of fields.
  *
- * Recursion, longjmp and exceptions are none of an event's business: it is over when it is seen.
- * A span is a thread's, by its task_struct, which stays the same over exec. What does not come
- * back: the end that another thread passes finds no slot, and is unmatched; a begin in a span
- * gives up the one before; a thread that ends in one leaves it to be swept.
+ * An event has no duration, so recursion, longjmp and exceptions do not matter. A span
+ * belongs to a thread, by its task_struct, which stays the same over exec. Spans without
+ * an end: an end in another thread finds no slot and is unmatched; a start inside a span
+ * abandons the earlier one; the span of an exiting thread is abandoned by a sweep.
  */
 #ifndef FUNCSNOOP_EVENT_BPF_H
 #define FUNCSNOOP_EVENT_BPF_H
@@ -15,9 +15,9 @@
 #include "call.bpf.h"
 #include "stream.bpf.h"
 
-const volatile bool fsn_spans = false; /* some function is one */
+const volatile bool fsn_spans = false; /* some function is a span */
 
-/* By the number in the cookie; no command reads them. */
+/* Index: number in the cookie. No command reads it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -25,7 +25,10 @@ struct {
 	__type(value, struct fsn_sources);
 } fsn_sources SEC(".maps");
 
-/* A word of the context, which may only be read at places that are known beforehand. */
+/*
+ * Reads a word of the context at a variable offset, which the verifier does not allow
+ * directly.
+ */
 static __always_inline __u64 context_word(void *ctx, __u8 reg)
 {
 	__u64 word = 0;
@@ -35,7 +38,10 @@ static __always_inline __u64 context_word(void *ctx, __u8 reg)
 	return word;
 }
 
-/* Of an address as a number: the verifier lets nobody count with one into the context. */
+/*
+ * Reads an address in the context as a number, because the verifier does not allow
+ * arithmetic on it.
+ */
 static __always_inline __u64 record_address(void *ctx, const struct fsn_source *s)
 {
 	void *at = ctx + (s->offset & 0xffff);
@@ -60,7 +66,7 @@ static __noinline __u64 source_value(void *ctx, const struct fsn_source *s)
 		return record_address(ctx, s);
 	if (s->from == FSN_FROM_REG)
 		value = context_word(ctx, s->reg);
-	/* As for more_read(). */
+	/* As in more_read(). */
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(value))
 		return 0;
@@ -87,14 +93,14 @@ static __noinline __u64 source_of(void *ctx, __u32 i, __u32 n)
 	return source_value(ctx, &from->arg[n]);
 }
 
-/* Whether somebody wants the arguments; what is followed may be remembered with them. */
+/* True if arguments are needed, also to be saved for the end of a span. */
 static __always_inline bool args_wanted(void)
 {
 	return fsn_keyed || READ(ctl.on) & FSN_FILTER_IF || READ(ctl.streams) ||
 	       (fsn_spans && READ(ctl.save_args));
 }
 
-/* Puts the arguments of the place that @cookie is of where those of a function are. */
+/* Copies the arguments of the event's site to the registers of a function's arguments. */
 static __always_inline struct pt_regs *event_regs(void *ctx, __u64 cookie, unsigned long *room)
 {
 	__u32 i = (__u32)(cookie >> FSN_COOKIE_MORE_SHIFT) - 1;
@@ -108,8 +114,9 @@ static __always_inline struct pt_regs *event_regs(void *ctx, __u64 cookie, unsig
 }
 
 /*
- * The place of the thread's spans. It is none of its system calls': an end whose call is not known,
- * as of a return probe's own system call, takes whatever is there (slot_take_any()).
+ * Key of the thread's spans. It differs from that of system calls, because the return of
+ * an unknown system call, such as that of a return probe, takes any call there
+ * (slot_take_any()).
  */
 static __always_inline __u64 span_place(void)
 {
@@ -117,9 +124,9 @@ static __always_inline __u64 span_place(void)
 }
 
 /*
- * Whether the thread is in a span. One that began before the thread did is that of a dead thread,
- * whose task_struct this one has. The start of a thread that becomes the first one by execve() is
- * that of the first one, which is older (de_thread() in fs/exec.c).
+ * True if the thread is in a span. A span older than the thread belongs to a dead thread
+ * whose task_struct was reused. A thread that becomes the first one by execve() gets the
+ * start time of the first one, which is older (de_thread() in fs/exec.c).
  */
 static __always_inline bool span_is_open(
 	struct fsn_set *set, __u64 key, __u64 where, const struct task_struct *task)
@@ -129,7 +136,7 @@ static __always_inline bool span_is_open(
 	return way >= 0 && READ(set->call[way & (FSN_WAYS - 1)].start) >= task->start_time;
 }
 
-/* A begin gives up the span before it, and no end may have that: spans do not nest. */
+/* Abandons the thread's open span, without leaving a ghost: spans do not nest. */
 static __always_inline void span_left(__u32 fn, __u64 where)
 {
 	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
@@ -139,7 +146,7 @@ static __always_inline void span_left(__u32 fn, __u64 where)
 		slot_clear(set, call_key(fn, tgid), where);
 }
 
-/* The end of the thread's span, if it is in one. */
+/* Ends the thread's span, if it is in one. */
 static __always_inline void span_ends(__u32 fn, __u64 sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -178,7 +185,7 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	}
 	run = run_entry(stat_of(fn, bpf_get_smp_processor_id()));
 	args = event_regs(ctx, cookie, room);
-	/* Others would fill the table of stacks. */
+	/* Only for counted events: the others would fill the table of stacks. */
 	if (fsn_thread_stacks && is_wanted(args, fn))
 		EVENT_STACK(args) = stack_of_thread(ctx, 0);
 	if (!fsn_spans || kind != FSN_ENTRY) {
@@ -200,8 +207,8 @@ int fsn_usdt(struct pt_regs *ctx)
 }
 
 /*
- * In a thread of the kernel there is no stack of a process that it could lie on. What is hit while
- * another program of a perf event runs on its CPU is left out by the kernel, and counted.
+ * REG_SP - 1, because a kernel thread has no user stack. The kernel skips and counts a
+ * hit while another program of a perf event runs on its CPU.
  */
 SEC("fsn.trace")
 int fsn_trace(void *ctx)
@@ -213,11 +220,11 @@ int fsn_trace(void *ctx)
 }
 
 /*
- * Samples: what every CPU does at the ticks of a perf event of its own. They are events of the
- * thread that runs, without times; the idle threads do nothing that is counted.
+ * Samples: each CPU has a perf event, whose ticks are events of the running thread,
+ * without durations. Idle threads are not sampled.
  */
 
-/* What stands in registers: on the stack of the program there is no room for all of arm64's. */
+/* Argument registers: those of arm64 do not fit on the stack of the BPF program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -239,9 +246,10 @@ int fsn_sample_cpu(void *ctx)
 	return 0;
 }
 
-#define CPUHP_OFFLINE 0 /* where a CPU that is switched off ends (include/linux/cpuhotplug.h) */
+/* the final state of a CPU that is switched off (include/linux/cpuhotplug.h) */
+#define CPUHP_OFFLINE 0
 
-/* Its event goes with a CPU and does not come back with it. */
+/* The perf event of a CPU is removed with the CPU and does not come back with it. */
 SEC("tp_btf/cpuhp_enter")
 int fsn_cpu_off(__u64 *ctx)
 {

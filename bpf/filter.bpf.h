@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which calls count: decided at the entry; an end belongs to whoever has a slot. */
+/* Filters, applied at the entry. A return counts if its call has a slot. */
 #ifndef FUNCSNOOP_FILTER_BPF_H
 #define FUNCSNOOP_FILTER_BPF_H
 
@@ -29,7 +29,7 @@ static __noinline bool in_cgroups(void)
 	return false;
 }
 
-/* The time is asked for once in a tick of the kernel's: it costs as much as all else here. */
+/* Reads the clock once per jiffy, because that costs as much as all the rest here. */
 static __always_inline bool is_over(void)
 {
 	__u64 jiffy = bpf_jiffies64();
@@ -41,7 +41,7 @@ static __always_inline bool is_over(void)
 	return READ(ctl.over);
 }
 
-/* Asked only when some filter is set. Not static, so that it is verified once. */
+/* Called only if a filter is set. Not static, so that it is verified once. */
 __noinline int filter_passes(__u32 filters)
 {
 	struct fsn_comm comm = {};
@@ -97,7 +97,10 @@ static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 	return word;
 }
 
-/* In a function of its own: compilers make one read of two pointers, which verifiers refuse. */
+/*
+ * Not inlined: the compiler would merge the reads of two context pointers, which the
+ * verifier rejects.
+ */
 static __noinline int go_args(__u64 *arg)
 {
 	const struct pt_regs *ctx = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -110,7 +113,7 @@ static __noinline int go_args(__u64 *arg)
 	return 0;
 }
 
-/* Reads the registers in which @fn gets its arguments; false: which those are is not known. */
+/* Reads the argument registers of @fn. Returns false if they are not known. */
 static __always_inline bool args_read(const struct pt_regs *ctx, __u32 fn, __u64 *arg)
 {
 	const struct fsn_conf *conf =
@@ -124,7 +127,10 @@ static __always_inline bool args_read(const struct pt_regs *ctx, __u32 fn, __u64
 	return !conf || conf->regs == FSN_REGS_C;
 }
 
-/* What an argument at @where points to; only of a tracepoint's record that is the kernel's. */
+/*
+ * Reads the text that an argument at @where points to: kernel memory if it is in a
+ * tracepoint's record.
+ */
 static __always_inline long text_read(void *to, __u32 size, __u32 where, __u64 at)
 {
 	if (fsn_events && where & FSN_STR_KERNEL)
@@ -132,12 +138,12 @@ static __always_inline long text_read(void *to, __u32 size, __u32 where, __u64 a
 	return bpf_probe_read_user_str(to, size, (void *)at);
 }
 
-/* FSN_EQUAL, FSN_ABOVE for any other text, 0 for one that can't be read. */
+/* Returns FSN_EQUAL, FSN_ABOVE for any other text, or 0 if the text cannot be read. */
 static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
 {
 	__u64 text[FSN_COND_TEXT / 8 + 1] = {}, other;
 
-	/* Longer by a word, so that a text which goes on is not taken for its beginning. */
+	/* One word longer, so that a longer text does not match its prefix. */
 	if (text_read(text, sizeof(text), t->where, at) < 0) {
 		if (at)
 			add(&ctl.lost_conditions, 1);
@@ -179,9 +185,9 @@ static __noinline int condition_holds(const struct pt_regs *ctx, __u32 fn, __u32
 	return 1;
 }
 
-/* --- asked by the programs ----------------------------------------------------------------- */
+/* --- used by the BPF programs ------------------------------------------------------- */
 
-/* Whether calls count here and now, whatever their arguments. */
+/* True if calls of the current thread count now, for any arguments. */
 static __always_inline bool is_on(void)
 {
 	__u32 on = READ(ctl.on);
@@ -189,7 +195,10 @@ static __always_inline bool is_on(void)
 	return on == FSN_ON || (on & FSN_ON && filter_passes(on));
 }
 
-/* Whether this call counts, at its entry: one word says whether calls do, and whether all. */
+/*
+ * True if this call counts; used at its entry. One word tells if the group is on and has
+ * no filter.
+ */
 static __always_inline bool is_wanted(const struct pt_regs *ctx, __u32 fn)
 {
 	__u32 on = READ(ctl.on);
@@ -204,14 +213,15 @@ static __always_inline bool is_wanted(const struct pt_regs *ctx, __u32 fn)
 /* --- children ------------------------------------------------------------------------------- */
 
 /*
- * Processes that those of a group's filter start, and theirs: they are on its list before they
- * run, and off it when their last thread has ended. Loaded only if they are to be followed.
+ * Processes started by those of a group's PID filter, and their children: added to the
+ * list before they run, and removed when their last thread exits. Loaded only if children
+ * are traced.
  *
- * Recursion, longjmp and exceptions are none of these programs' business. exec changes nothing,
- * as the process stays, and a thread that calls it takes the place of the first one.
+ * exec changes nothing, because the process stays, and the thread that calls it becomes
+ * the first one.
  */
 
-/* Called by the parent before its child is woken (kernel_clone(), kernel/fork.c). */
+/* The parent runs this before its child is woken (kernel_clone(), kernel/fork.c). */
 SEC("tp_btf/sched_process_fork")
 int fsn_fork(__u64 *ctx)
 {
@@ -229,7 +239,10 @@ int fsn_fork(__u64 *ctx)
 	return 0;
 }
 
-/* Called by each thread, counted down before (do_exit(), kernel/exit.c). */
+/*
+ * Each exiting thread runs this, after it has decremented .live (do_exit(),
+ * kernel/exit.c).
+ */
 SEC("tp_btf/sched_process_exit")
 int fsn_exit(__u64 *ctx)
 {

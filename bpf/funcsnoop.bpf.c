@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Counting and timing calls of user-space functions.
+// Counting and timing calls of user-space functions.
 //
-// A call in progress is kept in a slot: a place in a fixed table, in the set that process
-// and stack pointer choose, under the key {process, function} beside the stack pointer. At
-// the entry the stack pointer points at the return address; at a ret it has that value
-// again. So each stack frame has a key of its own, and only what runs on that stack can
-// end the call: recursion, nesting, tail calls, fibers and threads that take over a fiber
-// match exactly. What does not come back:
+// A call in progress is stored in a slot of a fixed table: in the set selected by process and
+// stack pointer, under the key {process, function} and the stack pointer. At the entry the stack
+// pointer points to the return address; at a ret it has that value again. So each stack frame has
+// a key of its own, and only code on that stack can end the call: recursion, nesting, tail calls,
+// fibers and threads that continue a fiber match exactly. Calls that do not return:
 //
-//   longjmp, exception, fiber thrown away: the next call of the same function at the same
-//	place finds the old one there and gives it up: it is abandoned, a ghost (slots.bpf.h).
-//	So does a call of another function there if the old one's end is seen by ret probes
-//	(a live tail caller is known: tails.bpf.h); if it ends by return probe it may be one
-//	and stays.
-//   recursion deeper than 64 under return probes: the kernel does not follow those calls
-//	(MAX_URETPROBE_DEPTH); they are given up or swept like the above.
-//   thread exit, exec, kill: the call stays until a command sees that the thread is gone.
-//   fork: the child has another process id, so that its return from the parent's call
-//	finds no slot, and is counted as unmatched; the parent's call is not touched.
+//   longjmp, exception, discarded fiber: the next call of the same function at the same stack
+//	address abandons the old call, which becomes a ghost (slots.bpf.h). So does a call of
+//	another function there if the old call's return is traced by probes on ret (a live tail
+//	caller is known: tails.bpf.h). With a return probe, the old call may be a tail caller and
+//	stays.
+//   recursion deeper than 64 under return probes: the kernel does not trace the returns of those
+//	calls (MAX_URETPROBE_DEPTH); they are abandoned or swept like the above.
+//   thread exit, exec, kill: the call stays until a command sees that the thread has exited.
+//   fork: the child has another process id, so its return from the parent's call finds no slot
+//	and is counted as unmatched; the parent's call is not affected.
 //
-// An end counts only when it takes the slot away, by compare-and-exchange on a word that
-// has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
-// (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
+// A return counts only if it locks the slot, by compare-and-exchange on a word that includes a
+// generation: if it races with a sweep, only one of them wins. BPF programs are preemptible (since
+// 6.0) and run on many CPUs at once: all counters are updated atomically.
 #include "call.bpf.h"
 #include "event.bpf.h"
 #include "gpu.bpf.h"
@@ -35,9 +35,10 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * Entry and return in one. At a return the program counter is that of the caller, while
- * bpf_get_func_ip gives the probe's address both times. Returns 1 at an entry whose end
- * is not to be looked for: the kernel leaves that call's return address alone.
+ * Entry and return in one program. At a return the program counter is that of the caller,
+ * while bpf_get_func_ip() returns the probe's address both times. Returns 1 at an entry
+ * whose return is not traced: the kernel then does not replace that call's return
+ * address.
  */
 SEC("uprobe")
 int fsn_session(struct pt_regs *ctx)
@@ -51,7 +52,7 @@ int fsn_session(struct pt_regs *ctx)
 			return 1;
 		begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
 			HIJACK_SESSION, true, RUN_NOW);
-		/* Its probe took time of the call in which it was made. */
+		/* The probe's overhead is part of the enclosing call. */
 		if (fsn_nesting && begun == COUNTED)
 			nest_hit(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), HIT_ENTRY);
 		return begun != FOLLOWED;
@@ -61,7 +62,10 @@ int fsn_session(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The stack pointer at the entry: the probe may stand where the function has taken room. */
+/*
+ * The stack pointer at the function's entry: the probe can be after code that has moved
+ * it.
+ */
 static __always_inline __u64 entry_sp(const struct pt_regs *ctx, __u64 cookie, __u64 kind)
 {
 	__u64 sp = REG_SP(ctx);
@@ -88,7 +92,7 @@ int fsn_entry(struct pt_regs *ctx)
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
 		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true,
 		RUN_NOW);
-	/* Asked for again: kept, they would take room on the stack. */
+	/* Read again: kept over the calls, they would need stack. */
 	cookie = bpf_get_attach_cookie(ctx);
 	kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 	sp = entry_sp(ctx, cookie, kind);
@@ -127,7 +131,10 @@ int fsn_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The end of a place that no tracked call has come to. Its own function: fsn_end() has few registers. */
+/*
+ * Handles a return of a tail call's target for calls that are not tracked to it. Not
+ * inlined: fsn_end() has few registers.
+ */
 static __noinline int end_strays(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
@@ -136,7 +143,7 @@ static __noinline int end_strays(struct pt_regs *ctx)
 	return nest_stray(sp, end_is_stepped(kind, cookie) ? fsn_step_ns : fsn_hit_ns);
 }
 
-/* A call leaves by a jump. As end_strays(). */
+/* Handles a tail call. Not inlined, like end_strays(). */
 static __noinline int end_leaves(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
@@ -147,8 +154,8 @@ static __noinline int end_leaves(struct pt_regs *ctx)
 }
 
 /*
- * On ret instructions and on jumps that leave, where the stack pointer is that of the entry; and
- * on what leads to a ret.
+ * On ret instructions and tail calls, where the stack pointer is that of the entry, and
+ * on early exits.
  */
 SEC("uprobe")
 int fsn_end(struct pt_regs *ctx)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What GPUs did, by the batch: libfuncsnoop-gpu.so hands it to a function that does nothing, in
- * whose probe each record is counted as a call that has ended. One trap does for 64 of them, on a
- * thread of CUPTI's. Records of a batch are one call of a function each that is verified once.
+ * GPU activity. libfuncsnoop-gpu.so passes batches of records to an empty function, whose
+ * probe counts each record as a finished call. One trap serves 64 records, on a thread of
+ * CUPTI. Each record is handled by one function, which is verified once.
  *
- * Recursion, longjmp and exceptions are none of its business: it looks at memory and keeps
- * nothing. A process that ends takes with it what it has not handed out.
+ * This BPF program reads memory and keeps no state, so recursion, longjmp and exceptions
+ * do not matter. Records that a process has not passed on when it exits are lost.
  */
 #ifndef FUNCSNOOP_GPU_BPF_H
 #define FUNCSNOOP_GPU_BPF_H
@@ -15,24 +15,24 @@
 #include "shared/gpu.h"
 
 /*
- * Calls that launch kernels on GPUs: by which stack each was made is kept until the kernel's record
- * comes, which says in which thread that was, and from when to when. The last call which that
- * thread has begun by then is it.
+ * Calls that launch GPU kernels. Each call's stack is saved until the kernel's record
+ * arrives, which has the thread, start and end of the launching call. The match is the
+ * last call that this thread had started by then.
  *
- * A thread makes one call after the other: recursion, longjmp and exceptions end none of them
- * here, as no ends are looked for. Of a call in another the inner one is found, and who has made the
- * outer one is on its stack, too. What is kept of a thread or a process that has ended is
- * overwritten: nobody asks for it.
+ * The returns of these calls are not traced, so recursion, longjmp and exceptions do not
+ * matter. Of nested calls the inner one matches, and its stack includes the caller of the
+ * outer one. Entries of exited threads and processes are overwritten.
  */
 
 struct gpu_call {
 	__u64 time;
-	__u32 tgid, thread; /* .tgid: 0 while it is written */
+	__u32 tgid, thread; /* .tgid: 0 while being written */
 	__u32 stack;
-	__u32 taken; /* the number of the call whose kernels it has got; 0: none yet */
+	/* number of the launch that this call was matched with; 0: none yet */
+	__u32 taken;
 };
 
-/* A power of two; no command reads it. */
+/* Number of entries, a power of two. No command reads them. */
 const volatile __u32 fsn_gpu_call_cnt = 1;
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -41,14 +41,23 @@ struct {
 	__type(value, struct gpu_call);
 } fsn_gpu_calls SEC(".maps");
 
-/* A thread may be kept from running between the probe and the call that CUPTI sees. */
+/*
+ * Limit of the delay between the probe and the start that CUPTI records: the thread may
+ * be preempted.
+ */
 #define LAUNCH_LATE_NS 1000000
-/* So many calls, most of them of other threads, are looked at, at either end of one. */
+/*
+ * Number of calls, mostly of other threads, that are checked at either end of the
+ * launching call.
+ */
 #define LAUNCH_OTHERS  96
-/* Of these so many behind it: who was kept from running has its place before it has its time. */
+/*
+ * Some of these are after its return: a preempted thread gets its index before
+ * its time.
+ */
 #define LAUNCH_BEHIND  32
 
-/* Not static, so that it is verified once, on its own. */
+/* Not static, so that it is verified once. */
 __noinline int gpu_call_keep(__u32 stack)
 {
 	__u32 i = __sync_fetch_and_add(&ctl.gpu_calls, 1) & (fsn_gpu_call_cnt - 1);
@@ -65,7 +74,7 @@ __noinline int gpu_call_keep(__u32 stack)
 	return 0;
 }
 
-/* A call that launches kernels begins. */
+/* Handles the entry of a call that launches kernels. */
 static __always_inline int gpu_called(struct pt_regs *ctx, __u32 fn)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -79,7 +88,10 @@ static __always_inline int gpu_called(struct pt_regs *ctx, __u32 fn)
 	return 0;
 }
 
-/* How many of the @cnt calls from the @first on had begun by @time: they are nearly in that order. */
+/*
+ * How many of the @cnt calls from @first had started by @time; they are almost sorted by
+ * time.
+ */
 static __noinline __u32 gpu_calls_until(__u32 first, __u32 cnt, __u64 time)
 {
 	__u32 low = 0, i;
@@ -101,8 +113,9 @@ static __noinline __u32 gpu_calls_until(__u32 first, __u32 cnt, __u64 time)
 }
 
 /*
- * Of the calls before place @at, as far back as @cnt, the last of @launch's thread that may be it: 1 +
- * its place, or 0. With @inside only one that has begun in its time, else also one shortly before.
+ * Searches up to @cnt calls before index @at for the last one of @launch's thread that
+ * can be it. With @inside it must have started within the launching call, else also
+ * shortly before. Returns 1 + its index, or 0.
  */
 static __noinline __u32 gpu_call_near(
 	const struct fsn_gpu_launch *launch, __u32 at, __u32 cnt, bool inside)
@@ -127,9 +140,10 @@ static __noinline __u32 gpu_call_near(
 }
 
 /*
- * The stack of the call that a kernel's record, whose launch lies at @at in the process, is of; 0: it
- * is not known. Not static, so that it is verified once, on its own. A thread that had to wait in the
- * call did so before the probe or behind it: then that is near the end, or near the begin.
+ * The stack of the call that launched a kernel; @at is the address of its struct
+ * fsn_gpu_launch. Returns 0 if not known. A thread that was blocked in the call was so
+ * before the probe or after it: the entry is near the end or near the start of the call.
+ * Not static, so that it is verified once.
  */
 __noinline __u32 gpu_call_of(__u64 at)
 {
@@ -157,13 +171,13 @@ __noinline __u32 gpu_call_of(__u64 at)
 	l = bpf_map_lookup_elem(&fsn_gpu_calls, &i);
 	if (!l)
 		return 0;
-	/* All kernels of one launch are its, and those of no other. */
+	/* A call matches all kernels of one launch, and no other launch. */
 	if (!READ(l->taken))
 		l->taken = launch.number;
 	return l->taken == launch.number ? l->stack : 0;
 }
 
-/* In the order that the arguments have (lib/target/gpu.c). */
+/* Word @where of a record, in the order of the arguments (lib/target/gpu.c). */
 static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 where)
 {
 	switch (where & ~FSN_STR_KERNEL) {
@@ -202,7 +216,7 @@ static __always_inline __u64 gpu_part(
 	}
 }
 
-/* The text at @word is the name of all that have this word in the process. */
+/* Saves the name at @word, which all records with this word in the process share. */
 static __noinline int gpu_named(__u64 word)
 {
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
@@ -214,7 +228,7 @@ static __noinline int gpu_named(__u64 word)
 	return handle_keep(&key, word, true);
 }
 
-/* Counts the record, of a kernel that @stack has launched, in its row: its number. */
+/* Counts the record, of a kernel launched at @stack, in its row. Returns the row. */
 static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r, __u32 stack)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -234,7 +248,10 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r, __u
 	return i;
 }
 
-/* Of how the times of the @nth row, one of @fn, are spread; of its others where that is 0. */
+/*
+ * Counts a duration in the distribution of the @nth row of @fn, or of its other rows if
+ * @nth is 0.
+ */
 static __noinline int gpu_spread(__u32 fn, __u32 nth, __u64 ns)
 {
 	struct fsn_spread_at key = { .row = nth ? nth : ~fn, .bucket = bucket_of(ns),
@@ -262,7 +279,7 @@ static __always_inline void gpu_row_ends(__u32 fn, __u32 i, __u64 ns, bool slow)
 	row_ends(row, ns, slow ? FSN_CALL_SLOW : 0);
 }
 
-/* Of the record, whose row is @row, for stream @how, with flags << 8. */
+/* Sends the record, whose row is @row, to a stream; @how is its number | flags << 8. */
 static __noinline int gpu_event(__u32 how, __u32 fn, const struct fsn_gpu_record *r, __u32 row)
 {
 	__u32 i = how & 0xff;
@@ -298,7 +315,7 @@ static __noinline int gpu_streams(__u32 fn, const struct fsn_gpu_record *r, __u3
 	return 0;
 }
 
-/* One record, at @at in the process. Not static, so that it is verified once, on its own. */
+/* Counts one record, at @at in the process. Not static, so that it is verified once. */
 __noinline int gpu_record(__u32 fn, __u64 at, __u32 stack)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -339,7 +356,7 @@ __noinline int gpu_record(__u32 fn, __u64 at, __u32 stack)
 	return 0;
 }
 
-/* What the library says of itself in the process. */
+/* Saves the library's report on its own state in the process. */
 static __noinline int gpu_said(__u64 at)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Processes that are held: stopped by a signal until somebody has looked at what they have loaded.
+ * Processes stopped by a signal until a command has checked which libraries they have
+ * loaded.
  *
- * Whoever is stopped so by a group, whichever, has calls open in others, and their time goes on.
- * How long each thread was stopped is added up, from the signal to where it has a CPU again, and
- * is taken off the calls that were open then. What begins behind the signal and before the stop is
- * not timed: what the kernel takes for the stop itself, some microseconds, would be most of it. Of
- * a call that was open before, that much less what passed up to the signal is left in it.
+ * A process stopped by one group may have calls in progress in other groups, and their
+ * clocks keep running. The stopped time of each thread is summed, from the signal until
+ * it has a CPU again, and subtracted from its calls in progress. Calls that start after
+ * the signal and before the stop are not timed, because the kernel's work for the stop,
+ * some microseconds, would be most of their time. A call already in progress keeps the
+ * time up to the signal.
  *
- * Recursion, longjmp and exceptions are none of these programs' business: what they add up is the
- * thread's, whatever calls it is in.
+ * The sums belong to the thread, so recursion, longjmp and exceptions do not matter.
  */
 #ifndef FUNCSNOOP_HOLD_BPF_H
 #define FUNCSNOOP_HOLD_BPF_H
@@ -28,9 +29,9 @@
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
 #define CLD_CONTINUED 6
 
-/* --- holding ---------------------------------------------------------------------------------- */
+/* --- stopping processes ------------------------------------------------------------- */
 
-/* The context of a program of a perf event: include/uapi/linux/bpf_perf_event.h. */
+/* Context of a perf event program: include/uapi/linux/bpf_perf_event.h. */
 struct fault {
 	struct pt_regs regs;
 	__u64 sample_period, addr;
@@ -66,9 +67,9 @@ static __noinline int hold_current(struct fsn_hold *hold)
 }
 
 /*
- * On each page fault of a followed process. Code that it has mapped since it was last stopped cannot
- * run before a page of it is faulted in: there the process is stopped, so that the code gets its
- * probes first. The signal takes effect when the fault is over.
+ * Runs at each page fault of a traced process. Code mapped since the last stop cannot run
+ * before a page of it is faulted in. Stopping the process there gives the code its probes
+ * first. The signal takes effect after the fault.
  */
 SEC("perf_event")
 int fsn_fault(struct fault *ctx)
@@ -89,15 +90,15 @@ int fsn_fault(struct fault *ctx)
 	return 0;
 }
 
-/* --- who stops, and how long -------------------------------------------------------------------- */
+/* --- stops and their duration ------------------------------------------------------- */
 
-/* Run-queue latency of @task, ever. */
+/* Total run-queue latency of @task. */
 static __always_inline __u64 delay_of(const struct task_struct *task)
 {
 	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
 }
 
-/* The same where it has just got a CPU. */
+/* The same up to now, for a task that has just got a CPU. */
 static __always_inline __u64 delay_until_now(const struct task_struct *task)
 {
 	__u64 since, now;
@@ -110,7 +111,8 @@ static __always_inline __u64 delay_until_now(const struct task_struct *task)
 	return delay_of(task) + (since && now > since ? now - since : 0);
 }
 
-const volatile struct fsn_stop fsn_no_stop = {}; /* stacks have little room */
+/* too large for the stack of some BPF programs */
+const volatile struct fsn_stop fsn_no_stop = {};
 
 /*
  * Returns the record of @id, a thread or a process, created if necessary; NULL if the table is
@@ -131,12 +133,12 @@ static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
 {
 	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
 
-	/* 7.2 takes @info for a number: it may be one (SEND_SIG_PRIV). */
+	/* 7.2 treats @info as a number, because it may be one (SEND_SIG_PRIV). */
 	if (hold && READ(hold->since_ns) && BPF_CORE_READ(info, si_code) == CLD_CONTINUED)
 		hold_current(hold);
 }
 
-/* Called by who sends it: of a program's own signal that is whom it holds. */
+/* The sender runs this; for a signal of fsn_fault(), that is the stopped process. */
 SEC("tp_btf/signal_generate")
 int fsn_signal(__u64 *ctx)
 {
@@ -181,7 +183,7 @@ static __always_inline void pause_begins(struct task_struct *task)
 		return;
 	own->since_ns = bpf_ktime_get_ns();
 	own->since_delay_ns = delay_of(task);
-	/* A thread that is alone has sent itself the signal. */
+	/* A single thread has sent itself the signal. */
 	if (tid == pid && task->signal->live.counter == 1) {
 		own->since_ns = stop->at_ns;
 		own->since_delay_ns = stop->at_delay_ns;
@@ -189,7 +191,10 @@ static __always_inline void pause_begins(struct task_struct *task)
 	add(&ctl.pausing, 1);
 }
 
-/* Other groups hold other processes, whose stops are none of this one's figures. */
+/*
+ * True if this group traces the process. The stops of others do not belong to its
+ * statistics.
+ */
 static __always_inline bool is_followed(__u32 pid)
 {
 	return !(READ(ctl.on) & FSN_FILTER_PID) || bpf_map_lookup_elem(&fsn_pids, &pid);
@@ -229,7 +234,7 @@ int fsn_pause(__u64 *ctx)
 
 /* --- calls -------------------------------------------------------------------------------------- */
 
-/* Whether the current thread is about to stop: its signal has been sent. */
+/* True if the current thread is about to stop: the signal is sent. */
 static __noinline bool is_about_to_pause(void)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -251,8 +256,8 @@ static __always_inline __u64 paused_ever(void)
 }
 
 /*
- * Run-queue latency of the current thread, ever, without that at the end of its stops, which is no
- * call's time. Not static, so that it is verified once.
+ * Total run-queue latency of the current thread, without that at the end of its stops, which is not
+ * part of any call's time. Not static, so that it is verified once.
  */
 __noinline __u64 delay_unpaused(void)
 {
@@ -263,7 +268,7 @@ __noinline __u64 delay_unpaused(void)
 	return delay_of(task) - (own ? own->delay_ns : 0);
 }
 
-/* The call in @slot begins. */
+/* Saves the thread's totals at the start of the call in @slot. */
 static __noinline int pause_keep(__u32 slot)
 {
 	__u64 *kept = bpf_map_lookup_elem(&fsn_pauses, &slot);
@@ -276,7 +281,7 @@ static __noinline int pause_keep(__u32 slot)
 	return 0;
 }
 
-/* How long the current thread was stopped since it began the call in @slot. */
+/* How long the current thread was stopped since it started the call in @slot. */
 static __noinline __u64 pause_in(__u32 slot)
 {
 	__u64 *kept = bpf_map_lookup_elem(&fsn_pauses, &slot), ever = paused_ever();
@@ -289,7 +294,7 @@ static __noinline __u64 pause_in(__u32 slot)
 	return ever - *kept;
 }
 
-/* @ns of the call in @slot without that. */
+/* Subtracts that from the duration @ns of the call in @slot. */
 static __always_inline __u64 unpaused(__u32 slot, __u64 ns)
 {
 	__u64 paused = fsn_may_pause ? pause_in(slot) : 0;

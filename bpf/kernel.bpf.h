@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Functions of the kernel, in two ways.
+ * Kernel functions, traced in one of two ways.
  *
- * By trampolines (fentry, fexit), a program of its own for each function, loaded from one by
- * lib/attach/links.c: entry and end of a call are seen from one frame of the stack, whose
- * address is the call's place. Each call that is seen to begin is seen to end, however many wait
- * in the function: nothing has to be kept of them but that frame.
+ * Trampolines (fentry, fexit): a BPF program for each function, cloned by
+ * lib/attach/links.c. Entry and return of a call have the same stack frame, whose address
+ * is the call's key. Every traced entry has a traced return, for any number of concurrent
+ * calls, because no other state is needed.
  *
- * By kprobes, singly or many by one link: entries are all seen, ends as far as the kernel has
- * room to keep return addresses. How many of these it has lost it does not say of each call, so
- * that one without an end is not taken for one in progress (FSN_EXIT_SOME).
+ * Kprobes, single or multi: all entries are traced, but returns only as far as the kernel
+ * has preallocated return instances. The kernel does not report which calls were missed,
+ * so a call without a return is not shown as in progress (FSN_EXIT_SOME).
  *
- * What happens to calls:
- *   recursion: each has a frame of its own.
- *   a function that our own programs call: the kernel leaves a program out on a CPU on which it
- *	runs already. lib/kernel/kfunc.c refuses these; what is left out is counted by the kernel
- *	(recursion_misses), as is what another thread calls while one is preempted in a program,
- *	or an interrupt.
- *   do_exit and such: they never return, and stay until a command sees that the thread is gone.
- *   interrupts: they are counted for the thread that they have interrupted, at places on a stack
- *	that is not the thread's. The idle thread has process 0.
- *   exec: the thread may get another number, but not another process.
+ * Special cases:
+ * - recursion: each call has a frame of its own.
+ * - a function that funcsnoop's BPF programs call: the kernel skips a program that is
+ *   already running on the CPU. lib/kernel/kfunc.c refuses such functions. The kernel
+ *   counts skipped hits (recursion_misses), also those of another thread, or of an
+ *   interrupt, while a program is preempted.
+ * - do_exit and similar: they never return, and stay until a command sees that the thread
+ *   has exited.
+ * - interrupts: counted for the interrupted thread, on a stack that is not the thread's.
+ *   The idle thread has process 0.
+ * - exec: the thread id may change, the process does not.
  */
 #ifndef FUNCSNOOP_KERNEL_BPF_H
 #define FUNCSNOOP_KERNEL_BPF_H
 
 #include "call.bpf.h"
 
-/* @places are on the kernel's stack. */
+/* @where is on the kernel stack. */
 static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u64 where)
 {
 	__u32 fn = cookie & FSN_FN_MASK;
 	enum begun begun;
 
-	/* Where no call is timed the rest is not verified, which is done for each function. */
+	/*
+	 * For an untimed function, the verifier skips the rest; it runs for each
+	 * function.
+	 */
 	if (fn >= fsn_timed_cnt) {
 		call_counted(regs, fn, where, false, 0);
 		return;
@@ -80,26 +84,27 @@ int fsn_kreturn(struct pt_regs *ctx)
 }
 
 /*
- * System calls. Two tracepoints see those of all threads; a table says by number which are to be
- * counted.
+ * System calls. Two tracepoints trace those of all threads; a table has the numbers of
+ * the counted ones.
  *
- * A thread is in one call at a time, so that its task_struct is the place of that: it stays the
- * same when exec gives the thread another number and another stack. What does not come back:
+ * A thread is in one system call at a time, so its task_struct is the key. It stays the
+ * same when exec changes the thread's number and stack. Special cases:
+ * - exit, exit_group: only counted.
+ * - kill, or an exec in another thread: the call stays until a command sees that the
+ *   thread has exited.
+ * - fork, clone: the child returns from its parent's call; it has no slot and is ignored.
+ * - exec between 64 and 32 bits, rt_sigreturn: they return with the number of another
+ *   call or none, which is matched with any call of the thread.
+ * - signals: an interrupted call returns (-ERESTARTSYS and similar). When the kernel
+ *   restarts it, that is a new call, in some cases restart_syscall.
+ * - seccomp: a rejected call is not entered but has a return, which is unmatched. So is
+ *   that of a call in progress at the attach.
  *
- *   exit, exit_group: counted, their end is not looked for.
- *   kill, an exec in another thread: the call stays until a command sees that the thread is gone.
- *   fork, clone: the child returns from its parent's call; it has no slot, and is passed over.
- *   exec between 64 and 32 bits, rt_sigreturn: they return by the number of another call, or
- *	none: what ends is whatever the thread is in.
- *   signals: an interrupted call ends (-ERESTARTSYS and such), and is a new one when the
- *	kernel restarts it, perhaps as restart_syscall.
- *   seccomp: what a filter refuses is not entered, but has an end: it is unmatched, as is a
- *	call that was in progress when the probes came.
- *
- * A program must not be preempted: until it goes on, the kernel leaves it out for all others on
- * its CPU (__bpf_trace_run, kernel/trace/bpf_trace.c: "active"). Up to some 7.x tracepoints run
- * with preemption off; then those of system calls did no more, but for programs of perf events:
- * there are both kinds, and lib/kernel/link.c tells which is needed.
+ * A BPF program at such a tracepoint must not be preempted, because the kernel then skips
+ * it for all other threads on its CPU (__bpf_trace_run, kernel/trace/bpf_trace.c:
+ * "active"). Until some 7.x, tracepoints run with preemption disabled; later kernels do
+ * this for system calls only in programs of perf events. Both kinds exist here, and
+ * lib/kernel/link.c selects one.
  */
 
 struct {
@@ -109,7 +114,7 @@ struct {
 	__type(value, __u32);
 } fsn_syscalls SEC(".maps");
 
-/* The table's entry for call @nr, or 0. */
+/* The table's entry for system call @nr, or 0. */
 static __always_inline __u32 syscall_target(const struct task_struct *task, __u64 nr)
 {
 	__u32 i = nr, *target;
@@ -144,10 +149,16 @@ static __always_inline bool is_of_others(const struct task_struct *task)
 	return READ(ctl.on) & FSN_FILTER_PID && !bpf_map_lookup_elem(&fsn_pids, &pid);
 }
 
-/* The run time of entries is not measured, because the stack of these BPF programs is full. */
+/*
+ * The run time of entries is not measured, because the stack of these BPF programs is
+ * full.
+ */
 static __always_inline int target_begins(struct task_struct *task, __u32 fn)
 {
-	/* Not what the tracepoint hands on: kept until here, it would take room on the stack. */
+	/*
+	 * Not the tracepoint's argument, which would have to be kept on the stack until
+	 * here.
+	 */
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
 	unsigned long room[SYSCALL_ROOM] = {};
@@ -173,7 +184,9 @@ static __always_inline int syscall_begins(struct task_struct *task, __u64 nr)
 	return is_of_others(task) ? count_aside(fn) : target_begins(task, fn);
 }
 
-/* Takes the slot of any call that the thread is in. Returns the way or -1. */
+/*
+ * Locks the slot of any call of the thread. Returns the way | (function + 1) << 3, or -1.
+ */
 __noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;
@@ -194,8 +207,8 @@ __noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
 }
 
 /*
- * Text that was not there at the entry is, now that the kernel has read it itself. The slot is
- * locked.
+ * Reads text again that was not in memory at the entry; by now the kernel has read it
+ * itself. The slot is locked.
  */
 static __noinline int keep_late(__u32 fn, __u32 slot)
 {
@@ -207,7 +220,7 @@ static __noinline int keep_late(__u32 fn, __u32 slot)
 	return 0;
 }
 
-/* The call in the set's way, which is locked, is over. */
+/* Counts the return of the call in the locked @slot. */
 static __always_inline void syscall_over(
 	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result)
 {
@@ -256,7 +269,7 @@ static __always_inline int syscall_ends(
 	return 0;
 }
 
-/* Bystanders have left before anything else is read. */
+/* Bystanders return before anything else is read. */
 SEC("tp_btf/sys_enter")
 int fsn_sys_enter(__u64 *ctx)
 {
@@ -273,7 +286,7 @@ int fsn_sys_exit(__u64 *ctx)
 	return is_bystander(task) ? 0 : syscall_ends(task, (void *)ctx[0], ctx[1]);
 }
 
-/* events/raw_syscalls/{sys_enter,sys_exit}/format: the call's number, then its result. */
+/* events/raw_syscalls/{sys_enter,sys_exit}/format: number of the call, result. */
 struct raw_syscall {
 	__u64 common;
 	__s64 nr, result;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What file is mapped at an address of the current process.
+ * Finds the file mapped at an address of the current process.
  *
- * bpf_find_vma() (5.17) takes a lock, which others may have; and with interrupts off, as in a
- * sample or at a switch, it finds something but once in each event, since giving the lock back is
- * left to an interrupt that can't come before its end (bpf_mmap_unlock_get_irq_work(),
- * kernel/bpf/mmap_unlock_work.h). So the tree of mappings is read as it lies there. It may be
- * changed meanwhile: what is found counts if it says itself that it is this process's and holds
- * the address, and only where nothing like it is found twice the mappings are said to change.
+ * bpf_find_vma() (5.17) takes a lock, which may be busy. With interrupts off, as in a
+ * sample or at a switch, it works only once per event, because the unlock is deferred to
+ * an interrupt that cannot run before (bpf_mmap_unlock_get_irq_work(),
+ * kernel/bpf/mmap_unlock_work.h). So the tree of mappings is read without a lock, while
+ * it may be changing. A result counts if the mapping is of this process and contains the
+ * address. If two attempts fail, the mappings are reported as changing.
  */
 #ifndef FUNCSNOOP_MAPPING_BPF_H
 #define FUNCSNOOP_MAPPING_BPF_H
@@ -18,7 +18,7 @@
 
 const volatile bool fsn_walks_stacks = false;
 const volatile __u32 fsn_page_shift = 12;
-const volatile struct fsn_file_name fsn_no_name = {}; /* too large for a stack */
+const volatile struct fsn_file_name fsn_no_name = {}; /* too large for the stack */
 
 struct file_system_type {
 	int fs_flags;
@@ -33,7 +33,7 @@ struct super_block {
 struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
-	__u32 i_generation; /* another for who has the number again */
+	__u32 i_generation; /* changes when the inode number is reused */
 } __core;
 
 struct inode___seconds {
@@ -109,37 +109,44 @@ struct vm_area_struct___node {
 struct mm_struct___vdso {
 	struct {
 		void *vdso;
-	} context; /* of x86-64 and arm64 */
+	} context; /* on x86-64 and arm64 */
 } __core;
 
-/* A node of the tree, include/linux/maple_tree.h: its parent; ends of ranges; what leads on. */
+/*
+ * A node of the tree, include/linux/maple_tree.h: its parent, ends of ranges (pivots),
+ * children (slots).
+ */
 #define NODE_WORDS   32
-#define NODE_DEPTH   12 /* by ten from each: more than there can be mappings */
+/* at least ten children each: more than the maximum number of mappings */
+#define NODE_DEPTH   12
 #define NODE_AT(e)   ((e) & ~255ULL)
 #define NODE_TYPE(e) ((e) >> 3 & 15)
 #define ROOT_IS_NODE(e) (((e) & 3) == 2)
-#define TYPE_RANGE   2 /* and below that leaves, made in the same way */
+#define TYPE_RANGE   2 /* leaves have a lower type and the same layout */
 #define TYPE_ARANGE  3
 #define RANGE_ENDS   15
 #define ARANGE_ENDS  9
-#define ARANGE_LAST  30 /* the word that says in its lowest byte which is the last in use, */
-#define RANGE_LAST   31 /* of a range where the last end is not there */
+#define ARANGE_LAST  30 /* its lowest byte is the index of the last pivot in use; */
+#define RANGE_LAST   31 /* the same, for a range node whose last pivot is 0 */
 
-#define OLD_DEPTH 36 /* twice the logarithm of more mappings than there can be */
+#define OLD_DEPTH 36 /* twice the logarithm of the maximum number of mappings */
 
 #define VM_EXEC 4 /* include/linux/mm.h */
 
 struct mapping {
-	struct fsn_file_id id; /* 0 where no file is mapped */
-	__u64 flags;           /* VM_EXEC, and others */
-	__u64 at, offset;      /* the address, and where in the file it is */
-	__u64 start, end;      /* of the one that was found last, or .end is 0 */
-	__u64 file;            /* to be read with care: it may be gone any time */
-	__u64 entry;           /* where the search has got to, */
-	__u64 node[NODE_WORDS]; /* and what is there */
+	struct fsn_file_id id; /* 0 if no file is mapped */
+	__u64 flags;           /* VM_EXEC and others */
+	__u64 at, offset;      /* the address, and its offset in the file */
+	__u64 start, end;      /* of the last mapping found; .end 0: none */
+	__u64 file;            /* struct file, which may be freed at any time */
+	__u64 entry;           /* current node of the search, and */
+	__u64 node[NODE_WORDS]; /* its content */
 };
 
-/* One number for all three: who has another one is another file, but for one of 4,294,967,296. */
+/*
+ * Combines generation and mtime in one number; two files with the same inode number have
+ * the same with a probability of 1 in 4,294,967,296.
+ */
 static __always_inline __u32 version_of(__u32 generation, __u64 sec, __u64 nsec)
 {
 	__u64 mix = (sec ^ nsec << 34) * 0x9e3779b97f4a7c15ULL;
@@ -147,7 +154,7 @@ static __always_inline __u32 version_of(__u32 generation, __u64 sec, __u64 nsec)
 	return generation ^ (__u32)(mix >> 32);
 }
 
-/* Of an inode that is there as long as the program runs. */
+/* For an inode that cannot be freed while the BPF program runs. */
 static __always_inline __u32 inode_version(struct inode *inode)
 {
 	struct inode___seconds *seconds = (void *)inode;
@@ -164,7 +171,7 @@ static __always_inline __u32 inode_version(struct inode *inode)
 		inode->i_generation, plain->i_mtime.tv_sec, plain->i_mtime.tv_nsec);
 }
 
-/* Of one that may be gone, by way of @at. */
+/* For an inode that may be freed meanwhile; @at is a buffer. */
 static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32 *ret_version)
 {
 	struct inode___seconds *seconds = (void *)inode;
@@ -172,7 +179,7 @@ static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32
 	struct inode___plain *plain = (void *)inode;
 	long code;
 
-	at[0] = at[2] = 0; /* the kernel's are shorter */
+	at[0] = at[2] = 0; /* the kernel's members are shorter */
 	code = bpf_core_read(&at[0], sizeof(inode->i_generation), &inode->i_generation);
 	if (bpf_core_field_exists(seconds->i_mtime_sec)) {
 		code |= bpf_core_read(&at[1], sizeof(at[1]), &seconds->i_mtime_sec);
@@ -188,7 +195,7 @@ static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32
 	return code;
 }
 
-/* From a node of the tree on to what holds @at. Not static, so that it is verified once. */
+/* Descends from a node towards @at. Not static, so that it is verified once. */
 __noinline int mapping_step(struct mapping *m, __u64 at)
 {
 	__u64 end, n = 0, first = 1 + RANGE_ENDS;
@@ -211,8 +218,8 @@ __noinline int mapping_step(struct mapping *m, __u64 at)
 }
 
 /*
- * Whether .entry is the mapping of @at, and which file it is of. It may be none any more: all of it
- * is copied, to where the node was, which is no one's business now.
+ * Reads the mapping in .entry and its file. Fails if it does not contain @at, because it
+ * may be freed meanwhile. Members are copied to .node, which is no longer needed.
  */
 static __noinline int mapping_read(struct mapping *m, __u64 at)
 {
@@ -255,7 +262,7 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 	return 0;
 }
 
-/* 0, or how a walk ends that has come there. */
+/* Returns 0, or the enum fsn_walk_end of a walk that has reached @at. */
 static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 {
 	struct mm_struct___tree *mm = (void *)bpf_get_current_task_btf()->mm;
@@ -274,7 +281,7 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 	return mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
-/* --- without a struct mapping ---------------------------------------------------------------- */
+/* --- the same with little stack ----------------------------------------------------- */
 
 static __always_inline __u64 node_word(__u64 entry, __u32 i)
 {
@@ -285,7 +292,7 @@ static __always_inline __u64 node_word(__u64 entry, __u32 i)
 	return word;
 }
 
-/* As mapping_step(): what leads on from a node of the tree, or 0. */
+/* Like mapping_step(): returns the child of a node that leads to @at, or 0. */
 __noinline __u64 mapping_next(__u64 entry, __u64 at)
 {
 	__u32 n = 0, first = 1 + RANGE_ENDS, end = RANGE_ENDS;
@@ -305,8 +312,8 @@ __noinline __u64 mapping_next(__u64 entry, __u64 at)
 }
 
 /*
- * The current process's mapping that holds @at, as a number, and where it begins. 0: none is found,
- * as there is none, mappings are being changed, or the kernel is older than 6.1.
+ * The current process's mapping that contains @at, as a number, and its start. Returns 0
+ * if there is none, if mappings are being changed, or before 6.1.
  */
 static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 {
@@ -333,7 +340,7 @@ static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 	return owner == as_number(memory) && at >= *ret_start && at < end ? entry : 0;
 }
 
-/* False if @at is surely in no mapping that can be executed. */
+/* False only if @at is certainly not in an executable mapping. */
 static __always_inline bool mapping_may_run(__u64 at)
 {
 	__u64 start, flags = VM_EXEC;
@@ -344,12 +351,15 @@ static __always_inline bool mapping_may_run(__u64 at)
 
 /* --- before 6.1 ------------------------------------------------------------------------------ */
 
-/* From .entry, a node of the tree, towards what holds @at: 1 when .entry is that mapping itself. */
+/*
+ * Descends from .entry towards @at. Returns 1 if .entry is then the mapping that contains
+ * @at.
+ */
 __noinline int mapping_turn(struct mapping *m, __u64 at)
 {
 	struct vm_area_struct___node *vma = NULL;
 
-	/* It is verified where there is none, too. */
+	/* The verifier also checks this on kernels without the member. */
 	if (!fsn_walks_stacks || !m || !bpf_core_field_exists(vma->vm_rb))
 		return -1;
 	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct___node, vm_rb));
@@ -365,7 +375,10 @@ __noinline int mapping_turn(struct mapping *m, __u64 at)
 	return bpf_core_read(&m->entry, sizeof(m->entry), &vma->vm_rb.rb_right);
 }
 
-/* As mapping_in_tree(). What is turned meanwhile may hide what is there: nothing is found, then. */
+/*
+ * Like mapping_in_tree(). A concurrent rotation can hide the mapping; then nothing is
+ * found.
+ */
 static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 {
 	struct mm_struct___old_tree *mm = (void *)bpf_get_current_task_btf()->mm;
@@ -379,7 +392,7 @@ static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 	return step < 0 || mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
-/* --- asked by walks --------------------------------------------------------------------------- */
+/* --- used by stack walks ------------------------------------------------------------ */
 
 static __always_inline int mapping_look(struct mapping *m, __u64 at)
 {
@@ -397,9 +410,9 @@ static __always_inline int mapping_look(struct mapping *m, __u64 at)
 }
 
 /*
- * Looks for what is mapped at @at: 0, or how a walk ends that has come there, where there is no code,
- * either. What was found last is taken for as long as .end is what it was. Not static, so that it is
- * verified once.
+ * Finds the executable mapping that contains @at. Returns 0, or the enum fsn_walk_end of
+ * a walk that has reached @at. Reuses the last result while .end is set. Not static, so
+ * that it is verified once.
  */
 __noinline int mapping_find(struct mapping *m, __u64 at)
 {
@@ -419,8 +432,8 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
 }
 
 /*
- * Whether it lies in what the kernel has mapped for all processes of 64 bits alike, that its calls
- * need not enter it: the only one of those that is above 4 GiB, and at its own address has offset 0.
+ * True if the mapping is the 64-bit vdso: it is above 4 GiB, which excludes other special
+ * mappings, and its own address has offset 0.
  */
 static __always_inline bool mapping_is_vdso(const struct mapping *m)
 {
@@ -433,9 +446,11 @@ static __always_inline bool mapping_is_vdso(const struct mapping *m)
 	return vdso >> 32 && m->at - m->offset == vdso;
 }
 
-/* --- what a file is called ------------------------------------------------------------------ */
+/* --- path of a file ----------------------------------------------------------------- */
 
-/* From the file's own name on to that of what lies in its file system's root. */
+/*
+ * Saves the components of a path, from the file's name up to the root of its file system.
+ */
 static __always_inline void file_name(const struct fsn_file_id *id, __u64 dentry)
 {
 	struct fsn_file_name *to;
@@ -464,8 +479,8 @@ static __always_inline void file_name(const struct fsn_file_id *id, __u64 dentry
 }
 
 /*
- * That of the file that was found, for who looks for it when its process has ended. Not static, so
- * that it is verified once.
+ * Saves the path of the file found, for commands that run after its process has exited.
+ * Not static, so that it is verified once.
  */
 __noinline int mapping_name(struct mapping *m)
 {
@@ -476,26 +491,25 @@ __noinline int mapping_name(struct mapping *m)
 	if (!fsn_walks_stacks || !m)
 		return 0;
 	file = (void *)m->file;
-	id = m->id; /* a key can't lie there on 6.1 */
+	id = m->id; /* 6.1 does not accept a map value as a key */
 	if (!bpf_core_read(&dentry, sizeof(dentry), &file->f_path.dentry))
 		file_name(&id, dentry);
 	return 0;
 }
 
 /*
- * Where calls are made; in which file that code lies, and what that is called: kept when a row is
- * claimed, so that the caller can be named when its process has ended.
- *
- * Recursion, longjmp and exceptions are no matter of it: an address is asked for once.
+ * Call sites: the file that contains the caller's code, and its path, are saved when a
+ * row is claimed, so that the caller can be named after its process has exited.
  */
 
 const volatile bool fsn_called_known = false;
 
-#define RETURNS_LOOK 80 /* more than the kernel keeps of a thread */
+#define RETURNS_LOOK 80 /* more than the kernel's maximum per thread */
 
 /*
- * The return address that the kernel has replaced at @place by that of its trampoline, or 0. The
- * function before a tail call has a return probe then. Not static, so that it is verified once.
+ * The return address that the kernel has replaced at @place by that of its trampoline, or
+ * 0. In a tail-called function, it is the caller's that has the return probe. Not static,
+ * so that it is verified once.
  */
 __noinline __u64 replaced_return(__u64 place)
 {
@@ -517,7 +531,10 @@ __noinline __u64 replaced_return(__u64 place)
 	return 0;
 }
 
-/* @from, read at @place, or what was there before a return probe. Never the trampoline's address. */
+/*
+ * Returns @from, read at @place, or the original if a return probe replaced it; never the
+ * trampoline's address.
+ */
 static __always_inline __u64 original_return(__u64 from, __u64 place)
 {
 	struct mm_struct___walk *mm = (void *)bpf_get_current_task_btf()->mm;
@@ -529,7 +546,7 @@ static __always_inline __u64 original_return(__u64 from, __u64 place)
 	return from == mm->uprobes_state.xol_area->vaddr ? 0 : from;
 }
 
-/* Where the call was made: its return address, or 0 where that can't be read. */
+/* The call site: the call's return address, or 0 if it cannot be read. */
 static __always_inline __u64 caller_of(const struct pt_regs *ctx)
 {
 	__u64 from = caller_link(ctx);
@@ -544,7 +561,7 @@ static __always_inline __u64 caller_of(const struct pt_regs *ctx)
 struct called_at {
 	struct fsn_file_id id;
 	__u64 offset; /* to be added to the address */
-	__u64 dentry; /* to be read with care: it may be gone any time */
+	__u64 dentry; /* struct dentry, which may be freed at any time */
 };
 
 static long called_here(
@@ -564,7 +581,10 @@ static long called_here(
 	return 0;
 }
 
-/* Of new row @i, whose calls return to @addr. Not static, so that it is verified once. */
+/*
+ * Saves the caller of new row @i, whose calls return to @addr. Not static, so that it is
+ * verified once.
+ */
 __noinline int called_keep(__u32 i, __u64 addr)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -6,33 +6,45 @@
 #include "core.bpf.h"
 #include "shared/maps.h"
 
-/* Settings, fixed when the group is attached: what is off costs nothing. */
+/*
+ * Settings, constant after the attach: the verifier removes the code of disabled
+ * features.
+ */
 const volatile __u32 fsn_fn_cnt = 1;
 const volatile __u32 fsn_timed_cnt = 1;
 const volatile __u32 fsn_stat_mask = 0; /* shards - 1; a power of two */
 const volatile __u32 fsn_hist_mask = 0;
 const volatile __u32 fsn_proc_mask = 0; /* records - 1; a power of two */
-const volatile __u32 fsn_path_mask = 0; /* places - 1, without the last; a power of two */
+/* number of paths - 1, without the last; a power of two */
+const volatile __u32 fsn_path_mask = 0;
 const volatile __u32 fsn_path_shards = 0; /* shards - 1; a power of two */
 const volatile bool fsn_processes = true;
-const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
+const volatile bool fsn_has_more = false; /* some function has arguments in fsn_more */
 const volatile bool fsn_wide = false;     /* text has FSN_STR_WIDE bytes */
-const volatile __u32 fsn_sample = 0;      /* one call of each N is timed; 0: all */
-const volatile __u64 fsn_seed = 0;        /* random: which call of each N that is */
-const volatile __u32 fsn_runs_bits = FSN_RUNS_BITS; /* run time is measured of one hit of 1 << N */
-const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
-const volatile bool fsn_follows = false; /* some jump is followed */
-const volatile bool fsn_split = false;   /* where times went is known */
-const volatile bool fsn_may_pause = false; /* who makes calls may be held; hold.bpf.h */
-const volatile bool fsn_thread_stacks = false; /* stacks are what threads do, not who makes calls */
-const volatile bool fsn_user_stacks = false;   /* stacks begin where the thread went into the kernel */
-const volatile bool fsn_waits = false;   /* calls are waits of threads, others than that which runs */
-/* Time of a probe that is hit and measures nothing: on an emulated and a single-stepped instruction. */
+const volatile __u32 fsn_sample = 0;      /* N: one of N calls is timed; 0: all */
+const volatile __u64 fsn_seed = 0;        /* random: chooses the one of N calls */
+/* the run time of one hit of 1 << N is measured */
+const volatile __u32 fsn_runs_bits = FSN_RUNS_BITS;
+/* some functions have their own N, in fsn_confs */
+const volatile bool fsn_samples = false;
+const volatile bool fsn_follows = false; /* some tail call is tracked */
+const volatile bool fsn_split = false;   /* times are split: on CPU, runnable, blocked */
+const volatile bool fsn_may_pause = false; /* callers may be stopped; hold.bpf.h */
+/* stacks are those of the thread, not of a call */
+const volatile bool fsn_thread_stacks = false;
+/* stacks start at the thread's entry to the kernel */
+const volatile bool fsn_user_stacks = false;
+/* calls are waits, of threads that are not the current one */
+const volatile bool fsn_waits = false;
+/*
+ * Overhead of a probe that is hit and measures nothing: on an emulated and on a
+ * single-stepped instruction.
+ */
 const volatile __u32 fsn_hit_ns = 0, fsn_step_ns = 0;
 
 struct fsn_ctl ctl;
 
-/* Sized when a group is made, by the same table. */
+/* The attaching command sets their sizes from the same table. */
 #define ARRAY(value_)                      \
 	__uint(type, BPF_MAP_TYPE_ARRAY);  \
 	__type(key, __u32);                \
@@ -40,7 +52,9 @@ struct fsn_ctl ctl;
 #define MAPPED(value_)                       \
 	__uint(map_flags, BPF_F_MMAPABLE);   \
 	ARRAY(value_)
-/* Without a type: the kernel wants one to be as long as the value. */
+/*
+ * Without a value type, because the kernel requires its size to match that of the value.
+ */
 #define TEXTS(value_)                       \
 	__uint(type, BPF_MAP_TYPE_ARRAY);   \
 	__uint(key_size, sizeof(__u32));    \
@@ -67,7 +81,7 @@ FSN_MAPS(X)
 #undef MAPPED
 #undef ARRAY
 
-/* Of a group in which some jump is followed; no command reads them. */
+/* For groups in which some tail call is tracked; no command reads it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -75,7 +89,7 @@ struct {
 	__type(value, struct fsn_mark);
 } fsn_marks SEC(".maps");
 
-/* Calls that a new link has counted and that the old one is about to see: call.bpf.h. */
+/* Hits that a new link has counted and that the old one must skip: call.bpf.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FSN_MARKS);
@@ -83,15 +97,16 @@ struct {
 	__type(value, __u64);
 } fsn_counted SEC(".maps");
 
-/* What is kept of a wait beside its slot, in a group that has such; no command reads it. */
+/* Data of a wait, by slot, in groups that trace waits; no command reads it. */
 struct wait {
-	__u64 start, named, cgroup; /* of its process: when it began, and where its name lies */
-	__u32 tgid, tid;            /* who waits */
+	/* of its process: start time, and address of its name */
+	__u64 start, named, cgroup;
+	__u32 tgid, tid;            /* the waiting thread */
 	__u32 instead_tid, waker_tid;
 	__u32 stack, pad;
 	char comm[FSN_COMM_LEN];
-	char instead[FSN_COMM_LEN]; /* who runs instead, */
-	char waker[FSN_COMM_LEN];   /* and who has ended the sleep, or "" */
+	char instead[FSN_COMM_LEN]; /* the thread that got its CPU */
+	char waker[FSN_COMM_LEN];   /* the thread that woke it, or "" */
 };
 
 struct {
@@ -101,7 +116,7 @@ struct {
 	__type(value, struct wait);
 } fsn_wait SEC(".maps");
 
-/* Rings of any size may take a place: bpf_map_meta_equal() doesn't compare it. */
+/* Rings of any size may be inserted: bpf_map_meta_equal() ignores their size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, FSN_STREAMS_MAX);
@@ -114,7 +129,7 @@ struct {
 		});
 } fsn_rings SEC(".maps");
 
-/* How stacks are followed: of each file its rows, behind their number; bpf/unwind.bpf.h. */
+/* Unwind tables by the number of their file; bpf/unwind.bpf.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -129,8 +144,11 @@ struct {
 		});
 } fsn_tables SEC(".maps");
 
-/* An update of a map of maps returns when every program that ran before has ended
- * (maybe_wait_bpf_programs, kernel/bpf/syscall.c): what a reset waits with. */
+/*
+ * An update of a map of maps returns only after all BPF programs that were running have
+ * finished (maybe_wait_bpf_programs, kernel/bpf/syscall.c). A reset uses this to wait for
+ * them.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -145,8 +163,9 @@ struct {
 } fsn_sync SEC(".maps");
 
 /*
- * Samples: one of each @n calls, at a place that a hash of the block of calls and of @salt chooses.
- * So exactly one of @n is taken, and a program that calls in a rhythm of @n is sampled fairly.
+ * Sampling: a hash of the block of @n calls and of @salt chooses one call in each block.
+ * So exactly one of @n is sampled, and the sample is fair for a program with a period of
+ * @n calls.
  */
 static __always_inline bool is_sampled(__u64 nth, __u32 n, __u64 salt)
 {

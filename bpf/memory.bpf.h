@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which blocks of memory calls hand out and take back, and those of processes that end. */
+/*
+ * Allocations: memory that calls allocate and free, and memory still allocated at exit.
+ */
 #ifndef FUNCSNOOP_MEMORY_BPF_H
 #define FUNCSNOOP_MEMORY_BPF_H
 
 #include "rows.bpf.h"
 
 /*
- * Memory that was handed out and not taken back: a block for each pointer of a process.
+ * Memory that was allocated and not freed: a block for each pointer of a process.
  *
- * A block is put into the table when its allocation returns, before the caller has the pointer,
- * and leaves it at the *entry* of its release: once that has returned, the address may be
- * another thread's. Where the release may fail, or moves the block, it stays as taken until that
- * is known, and is live again if it has failed. A pointer that is handed out again without a
- * release in between (an allocator that calls its own functions) is one block, of the outermost.
+ * A block is inserted when its allocation returns, before the caller has the pointer. It
+ * is removed at the *entry* of the call that frees it, because after that call the
+ * address may belong to another thread. If the free may fail, or may move the block, the
+ * block stays as "taken" until the result is known, and is live again after a failure. A
+ * pointer that is allocated again without a free in between (an allocator that calls its
+ * own functions) is one block, of the outermost call.
  *
  *	free -> locked -> live		an allocation returns
- *	live, taken -> locked -> live	the same of a pointer that is there already
- *	live -> free, taken		its release begins
- *	taken -> free, live		it has ended well, or not
- *	live, taken -> free		its process has ended, or become another program
+ *	live, taken -> locked -> live	the same for a pointer already in the table
+ *	live -> free, taken		a call that frees it starts
+ *	taken -> free, live		that call returns: success, failure
+ *	live, taken -> free		its process exits, or calls exec
  *
- * Each is a compare-and-exchange of the key, whose generation goes up with every allocation: who
- * wins counts. A child has none of its parent's blocks, as it has another process id, unless it
- * uses its parent's memory: its blocks and releases are the parent's then. longjmp
- * and exceptions out of an allocation leave no block; out of a release, one that is taken until
- * the address is handed out again.
+ * Each transition is a compare-and-exchange of the key, whose generation grows with every
+ * allocation; only the winner counts it. A child process has none of its parent's blocks,
+ * unless it uses its parent's memory: then its calls count for the parent. An allocation
+ * left by longjmp or an exception inserts no block. A free left so has a taken block
+ * until the address is allocated again.
  */
 
-const volatile bool fsn_memory_on = false; /* blocks are followed */
-const volatile __u32 fsn_block_bits = 0;   /* 1 << them: sets */
+const volatile bool fsn_memory_on = false; /* allocations are tracked */
+const volatile __u32 fsn_block_bits = 0;   /* number of sets is 1 << this */
 
-/* Of a call in progress: what its arguments said, and which block its release took. */
+/* State of a call in progress: its arguments, and the block that it frees. */
 struct slot_memory {
 	__u64 size;
-	__u64 pointer; /* argument, where one will be stored */
-	__u64 factor;  /* where a factor of the size will be; 0: nowhere */
-	__u64 taken;   /* its key as it is taken; 0: none was */
-	__u64 place;   /* of that */
+	__u64 pointer; /* argument: address at which the pointer will be stored */
+	__u64 factor;  /* address of a factor of the size at the return; 0: none */
+	__u64 taken;   /* key of the taken block; 0: none */
+	__u64 place;   /* index of that block */
 };
 
 struct {
@@ -47,15 +50,16 @@ struct {
 } fsn_slot_memory SEC(".maps");
 
 /*
- * In which parts of the table a process has ever had a block: only these are looked through when
- * it ends, so that it takes no longer than its allocations did. A process has one of the places
- * from its number on; where none was free, all parts are looked through.
+ * Parts of the table in which a process has ever had a block. Only these are scanned when
+ * it exits, so that the scan takes no longer than its allocations did. A process uses one
+ * of HEAP_PLACES entries from its number on. If they were full, all parts are scanned.
  */
 #define HEAP_PLACES 4
 #define HEAP_WORDS  (FSN_BLOCK_PARTS / 64)
 struct heap {
 	__u32 tgid;    /* 0: free */
-	__u32 crowded; /* for some whose first place this is, none was: goes up by 2, and is odd */
+	/* odd: the entries of some process with this first entry were full; grows by 2 */
+	__u32 crowded;
 	__u64 parts[HEAP_WORDS];
 };
 
@@ -67,8 +71,8 @@ struct {
 } fsn_heaps SEC(".maps");
 
 /*
- * The process whose memory the current one uses: a child of vfork(), or of clone() with CLONE_VM,
- * has its parent's until it calls exec. Such children of such children are few.
+ * The process that owns the current memory: a child of vfork(), or of clone() with
+ * CLONE_VM, uses its parent's until it calls exec. Chains of such children are short.
  */
 #define MEMORY_PARENTS 4
 __noinline __u32 memory_owner(void)
@@ -94,7 +98,7 @@ static __always_inline struct fsn_block_set *block_set(__u32 i)
 	return bpf_map_lookup_elem(&fsn_blocks, &i);
 }
 
-/* The n-th that may be of a process. */
+/* Entry @n of a process. */
 static __always_inline struct heap *heap_place(__u32 tgid, __u32 n)
 {
 	__u32 at = (tgid + n) & (FSN_HEAPS - 1);
@@ -102,13 +106,13 @@ static __always_inline struct heap *heap_place(__u32 tgid, __u32 n)
 	return bpf_map_lookup_elem(&fsn_heaps, &at);
 }
 
-/* 1 << them: sets in a part. */
+/* Number of sets in a part is 1 << this. */
 static __always_inline __u32 part_bits(void)
 {
 	return fsn_block_bits > FSN_BLOCK_PART_BITS ? fsn_block_bits - FSN_BLOCK_PART_BITS : 0;
 }
 
-/* --- what is counted -------------------------------------------------------------------------- */
+/* --- counters ----------------------------------------------------------------------- */
 
 static __always_inline void block_lives(struct fsn_memory *m, __u64 size)
 {
@@ -128,7 +132,7 @@ static __always_inline void block_lives_not(struct fsn_memory *m, __u64 size)
 	add(&m->n.live_blocks, -1);
 }
 
-/* Not static, so that it is verified once, on its own, as are those below that say nothing else. */
+/* Not static, so that it is verified once; this applies to all such functions below. */
 __noinline int block_freed(__u32 fn, __u64 size, __u32 was_live)
 {
 	struct fsn_memory *m = memory_of(fn);
@@ -149,7 +153,7 @@ static __always_inline __u64 block_hash(__u32 tgid, __u64 pointer)
 	return (pointer ^ (__u64)tgid << 42) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* The n-th set of a block. */
+/* Set @n in which a block may be. */
 static __always_inline __u32 block_place(__u64 hash, __u32 n)
 {
 	__u64 at = (hash ^ hash >> 32 ^ n * 0xd6e8feb86659fd93ULL) * 0xbf58476d1ce4e5b9ULL;
@@ -160,8 +164,9 @@ static __always_inline __u32 block_place(__u64 hash, __u32 n)
 #define BLOCK_NONE FSN_NO_ROW
 
 /*
- * In which way of @set the block of the process @tgid with this hash is, in use; or BLOCK_NONE. A
- * pointer that nobody was handed out may be made to look like another process's.
+ * The way of @set with the used block of process @tgid with this hash, or BLOCK_NONE. A
+ * program can construct pointers whose hash is that of another process's block, so @tgid
+ * is compared.
  */
 static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 hash, __u32 tgid)
 {
@@ -179,8 +184,9 @@ static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 ha
 }
 
 /*
- * The place of a block: its set times FSN_BLOCK_WAYS, and its way; or BLOCK_NONE. What is in
- * another set than its first one was put there when that was full, and is counted in it.
+ * The index of a block: its set times FSN_BLOCK_WAYS, plus its way; or BLOCK_NONE. Blocks
+ * outside of their first set were stored when it was full, and are counted in its
+ * .spilled.
  */
 __noinline __u32 block_find(__u64 hash, __u32 tgid)
 {
@@ -201,7 +207,7 @@ __noinline __u32 block_find(__u64 hash, __u32 tgid)
 	return BLOCK_NONE;
 }
 
-/* The same of a free place, which is then locked. */
+/* Locks a free entry for a block. Returns its index or BLOCK_NONE. */
 __noinline __u32 block_claim(__u64 hash)
 {
 	struct fsn_block_set *set, *first = NULL;
@@ -230,7 +236,7 @@ __noinline __u32 block_claim(__u64 hash)
 	return BLOCK_NONE;
 }
 
-/* A place that was this block's is free. */
+/* Updates .spilled after a block with this hash has left set @set_no. */
 static __always_inline void block_left(__u64 hash, __u32 set_no)
 {
 	__u32 i = block_place(hash, 0);
@@ -240,7 +246,7 @@ static __always_inline void block_left(__u64 hash, __u32 set_no)
 		add(&first->block[0].spilled, -1);
 }
 
-/* Takes the place of the same pointer, whatever it is: whether it is locked now. */
+/* Locks the entry of a pointer that is allocated again. Returns 1 if it is locked. */
 __noinline int block_again(__u32 place, __u64 hash)
 {
 	struct fsn_block_set *set = block_set(place / FSN_BLOCK_WAYS);
@@ -254,7 +260,7 @@ __noinline int block_again(__u32 place, __u64 hash)
 	if (((seen ^ hash) & FSN_BLOCK_HASH) || (seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED ||
 		!swap(&set->key[way], seen, (seen & FSN_BLOCK_GEN) | FSN_BLOCK_LOCKED))
 		return 0;
-	/* One that was taken has been released before it was handed out again. */
+	/* A taken block was freed before its address was allocated again. */
 	m = memory_of(set->block[way].fn);
 	if (m && (seen & FSN_BLOCK_STATE) == FSN_BLOCK_TAKEN) {
 		add(&m->n.freed_bytes, set->block[way].size);
@@ -292,7 +298,7 @@ __noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now, __u32 tg
 	return 0;
 }
 
-/* A process has a block in this set. */
+/* Records that a process has a block in this set. */
 __noinline int heap_has(__u32 tgid, __u32 set_no)
 {
 	__u32 part = set_no >> part_bits(), word = part / 64 & (HEAP_WORDS - 1);
@@ -319,7 +325,7 @@ __noinline int heap_has(__u32 tgid, __u32 set_no)
 	return 0;
 }
 
-/* It counts as a block of process @tgid, unless there was no @place. */
+/* Counts an allocation of process @tgid, or a lost one if @place is BLOCK_NONE. */
 __noinline int block_counts(__u32 fn, __u32 place, __u64 size, __u32 tgid)
 {
 	struct fsn_memory *m = memory_of(fn);
@@ -336,7 +342,10 @@ __noinline int block_counts(__u32 fn, __u32 place, __u64 size, __u32 tgid)
 	return 0;
 }
 
-/* A release by function @fn begins; how it ends is told for @slot, unless that is FSN_NO_ROW. */
+/*
+ * Handles a call of @fn that frees @pointer. If @slot is not FSN_NO_ROW, block_settle()
+ * completes it at the return.
+ */
 __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 {
 	__u32 tgid = memory_owner();
@@ -354,7 +363,7 @@ __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 			add(&m->n.unknown_frees, 1);
 		return 0;
 	}
-	/* By who calls this function, it is taken already. */
+	/* Already taken by the caller of this function. */
 	if ((seen & FSN_BLOCK_STATE) != FSN_BLOCK_LIVE)
 		return 0;
 	size = READ(set->block[AFTER(seen, way)].size);
@@ -377,7 +386,7 @@ __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 	return 0;
 }
 
-/* The release that took it has ended: it is gone, or there again. */
+/* Completes a free at its return: the block is removed, or live again. */
 __noinline int block_settle(__u32 slot, __u32 failed)
 {
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
@@ -425,7 +434,7 @@ static __always_inline __u64 factor_word(const struct pt_regs *ctx, const struct
 	return word << unused >> unused;
 }
 
-/* A call whose end is not seen: if it releases a block, that is gone. */
+/* Handles an untracked call: if it frees a block, the block is removed. */
 static __noinline int memory_passes(const struct pt_regs *ctx, __u32 fn, __u32 counts)
 {
 	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
@@ -439,7 +448,7 @@ static __noinline int memory_passes(const struct pt_regs *ctx, __u32 fn, __u32 c
 	return 0;
 }
 
-/* A call that is followed begins. */
+/* Handles the entry of a tracked call. */
 static __noinline int memory_begins(const struct pt_regs *ctx, __u32 fn, __u32 slot)
 {
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
@@ -468,10 +477,10 @@ static __noinline int memory_begins(const struct pt_regs *ctx, __u32 fn, __u32 s
 	return 0;
 }
 
-#define GOT  1 /* an allocation has succeeded: .pointer and .size are what it got */
-#define TOOK 2 /* a release took a block */
+#define GOT  1 /* an allocation has succeeded: .pointer and .size are set */
+#define TOOK 2 /* a block is taken */
 
-/* What the call in @slot was about, now that its result is known: mask of the above. */
+/* Evaluates the call in @slot at its return. Returns a mask of the above. */
 __noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
 {
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
@@ -493,8 +502,9 @@ __noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
 }
 
 /*
- * It ends; @failed as its result is judged. What this calls goes no deeper, as calls may end far
- * down: stacks are 512 bytes.
+ * Handles the return of a tracked call; @failed by its error rule. The functions called
+ * here call no further ones, because returns may be deep in the call chain and the stack
+ * limit is 512 bytes.
  */
 __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u64 now)
 {
@@ -522,7 +532,7 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 	return 0;
 }
 
-/* --- processes that end ------------------------------------------------------------------------ */
+/* --- exit of processes -------------------------------------------------------------- */
 
 /* A block of @fn was live at exit; @i is the row of the call that allocated it. */
 static __always_inline void block_exits(__u32 fn, __u32 i, __u64 size)
@@ -540,7 +550,10 @@ static __always_inline void block_exits(__u32 fn, __u32 i, __u64 size)
 	}
 }
 
-/* Whether there may be blocks of others whose first place is the same, and who may have none. */
+/*
+ * Removes the blocks of an exiting process from a set. Returns true if the set may have
+ * blocks of another process that has no entry of its own in fsn_heaps.
+ */
 __noinline int set_ends(__u32 tgid, __u32 set_no)
 {
 	struct fsn_block_set *set = block_set(set_no);
@@ -557,7 +570,7 @@ __noinline int set_ends(__u32 tgid, __u32 set_no)
 		others |= (seen & FSN_BLOCK_STATE) == FSN_BLOCK_LOCKED;
 		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED)
 			continue;
-		/* Once the place is free, this may be another process's. */
+		/* Once the entry is free, another process may use it. */
 		block = &set->block[AFTER(seen, i) & (FSN_BLOCK_WAYS - 1)];
 		if (READ(block->tgid) != tgid) {
 			others |= !((READ(block->tgid) ^ tgid) & (FSN_HEAPS - 1));
@@ -591,7 +604,7 @@ __noinline int part_ends(__u32 tgid, __u32 part)
 	return others;
 }
 
-/* The parts of which a word says that they may have its blocks. */
+/* Removes the blocks in the parts of a mask: bits of word @word. */
 __noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
 {
 	int others = 0;
@@ -603,8 +616,9 @@ __noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
 }
 
 /*
- * What its n-th place says; the first one of all that are @crowded has found none. When all has
- * been looked through, nobody has said so meanwhile and nothing of others was met, it is no more.
+ * Removes the blocks recorded in entry @n. If .crowded of the first entry is set, scans
+ * all parts; clears it if no process has set it meanwhile and no block of others was
+ * found.
  */
 __noinline int heap_ends_at(__u32 tgid, __u32 n)
 {
@@ -639,7 +653,10 @@ static __always_inline int heap_ends(__u32 tgid)
 	return 0;
 }
 
-/* Called by each thread, counted down before (do_exit(), kernel/exit.c). */
+/*
+ * Each exiting thread runs this, after it has decremented .live (do_exit(),
+ * kernel/exit.c).
+ */
 SEC("tp_btf/sched_process_exit")
 int fsn_heap_exit(__u64 *ctx)
 {
@@ -648,7 +665,7 @@ int fsn_heap_exit(__u64 *ctx)
 	return task->signal->live.counter ? 0 : heap_ends(task->tgid);
 }
 
-/* Before the new program's first instruction, all other threads gone. */
+/* Runs before the new program's first instruction, after all other threads are gone. */
 SEC("tp_btf/sched_process_exec")
 int fsn_heap_exec(__u64 *ctx)
 {

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * In which call another was made, and what of its time was spent in others.
+ * Nesting: the call in which another one was made, and the time spent in inner calls.
  *
- * A thread's word names the innermost of its open calls; beside each slot stands the one
- * in which its call was made. The stack says which of them are over: one whose place is
- * not above that of a call which begins was left by an exception or a longjmp, and so was
- * what is still open inside of a call that ends. One at the same place has left by a jump
- * to what begins, if it is not known to be over (tails.bpf.h): that is made in it, too,
- * though it may end after it.
+ * A thread's word identifies its innermost open call, and .parent of that the enclosing
+ * one. The stack shows which of them are over. An open call that is not above a new
+ * call's stack address was left by an exception or a longjmp; so was a call that is still
+ * open inside of one that returns. One at the same stack address has tail-called the new
+ * call, if it is not known to be over (tails.bpf.h): it encloses the new call, although
+ * it may return after it.
  *
- * By its place a call that was left can't be told from a live one while nothing has begun
- * above it. A fiber that another thread takes over, or one that switches to a fiber
- * directly, takes the word as it finds it: its calls are made in none, or in the one that
- * was open last.
+ * A call that was left cannot be distinguished from a live one until a call starts above
+ * it. A fiber that continues in another thread, or a thread that switches fibers
+ * directly, finds the word of other calls: its calls have no parent, or the one that was
+ * opened last.
  *
- * A call's time excludes the probes inside of it: the part of each inner call's measured time that
- * is not the call's own, the calibrated rest of its probes, and all of the probes that measure
- * nothing. So a caller's self time, its time less that of inner calls, is right even if a probe's
- * calibrated time is not: an inner call's time and its probes' add up to what was measured.
+ * A call's time excludes the probes inside of it: the part of each inner call's measured
+ * time that is not the call's own, the calibrated rest of its probes, and all of the
+ * probes that measure nothing. So a caller's self time, its time less that of inner
+ * calls, is right even if a probe's calibrated time is not: an inner call's time and its
+ * probes' add up to the measured time.
  *
- * A thread that loses its CPU while a probe runs waits in the run queue, for milliseconds, within
- * the measured time of its call. The probes' share of the wait is not known: it is divided in the
- * proportion of the call's own code and the probes on a CPU. Kernels without sched_info do not say
- * how long the wait was.
+ * A thread that loses its CPU while a probe runs waits in the run queue, for
+ * milliseconds, within the measured time of its call. The probes' share of the wait is
+ * not known: it is divided in the proportion of the call's own code and the probes on a
+ * CPU. Kernels without sched_info do not report how long the wait was.
  *
- * Only the thread itself writes its word: nothing here needs an exchange.
+ * Only the thread itself writes its word, so no atomic exchange is needed here.
  */
 #ifndef FUNCSNOOP_NEST_BPF_H
 #define FUNCSNOOP_NEST_BPF_H
@@ -41,7 +42,10 @@ const volatile __u32 fsn_slot_cnt = 1;
 
 #define NTH_MASK   (FSN_OPEN_CALL_MASK >> FSN_OPEN_NTH_SHIFT)
 
-/* Beside a call that encloses another: that was jumped to, at the same place. */
+/*
+ * Flag in the word of an enclosing call: it has tail-called the inner one, at the same
+ * stack address.
+ */
 #define NEST_JUMPED (1ULL << FSN_OPEN_EXEC_SHIFT)
 
 static __always_inline struct fsn_nest *nest_at(__u32 i)
@@ -59,7 +63,7 @@ static __always_inline __u64 *nest_word(const struct task_struct *task)
 	return words ? words + tid % FSN_THREADS_EACH : NULL;
 }
 
-/* Whose word it is: after an exec the stacks are others. */
+/* Identity of a thread's word: after an exec, the stack is another one. */
 static __always_inline __u64 word_owner(const struct task_struct *task)
 {
 	return (__u64)task->pid << FSN_OPEN_TID_SHIFT |
@@ -77,7 +81,7 @@ static __always_inline __u64 nest_top(const struct task_struct *task)
 		: word & FSN_OPEN_CALL_MASK;
 }
 
-/* The call that @word names, and its key, or NULL when it is over. */
+/* The call that @word identifies, and its key, or NULL if it is over. */
 static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 {
 	__u32 i = (word & FSN_OPEN_SLOT_MASK) / FSN_WAYS;
@@ -97,11 +101,12 @@ static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 
 const volatile bool fsn_kernel = false; /* some target is a function of the kernel */
 
-#define KERNEL_STACK 65536 /* at most; it is aligned to its size */
+#define KERNEL_STACK 65536 /* maximum; it is aligned to its size */
 
 /*
- * Whether what began in the kernel at @outer is still there for what begins at @where. A system
- * call has its thread's address. What an interrupt makes is on another stack than the thread's.
+ * True if a kernel function or system call at @outer is still open at the start of a call
+ * at @where. A system call's address is that of its task_struct. An interrupt runs on
+ * another stack than the thread's.
  */
 static __always_inline bool encloses_kernel(__u64 outer, __u64 where)
 {
@@ -118,9 +123,9 @@ static __always_inline bool encloses_kernel(__u64 outer, __u64 where)
 }
 
 /*
- * @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. What
- * happens in the kernel, at addresses below 0, encloses no call of a program: that is back from
- * it.
+ * @word, with NEST_JUMPED for a tail call, if a call of @fn at @where is made in that
+ * call; else 0. A call in the kernel, with an address below 0, does not enclose user
+ * code: it has returned.
  */
 static __always_inline __u64 encloses(
 	__u64 word, const struct fsn_call *call, __u64 key, __u32 fn, __u64 where)
@@ -143,7 +148,10 @@ struct nest_parts {
 	__u64 inner_ns, probes_ns;
 };
 
-/* @delay: run-queue latency in it, as in struct fsn_nest. Only the thread that calls there adds to it. */
+/*
+ * Adds to the sums of a call. @delay: run-queue latency, as in struct fsn_nest. Only the
+ * calling thread adds to it.
+ */
 static __always_inline void nest_add(
 	struct fsn_nest *nest, const struct nest_parts *parts, __u32 delay)
 {
@@ -153,8 +161,9 @@ static __always_inline void nest_add(
 }
 
 /*
- * Adds those of a call which has no time of its own: what was inside, and @probes_ns of its probes. Its
- * run-queue latency is left to the call around it: the stacks of programs are full.
+ * Adds the sums of a call that has no time of its own, and @probes_ns of its probes. Its
+ * run-queue latency remains in the enclosing call, because the BPF programs have no stack
+ * left.
  */
 static __always_inline void nest_collect(
 	struct nest_parts *parts, const struct fsn_nest *nest, __u64 probes_ns)
@@ -164,9 +173,9 @@ static __always_inline void nest_collect(
 }
 
 /*
- * A step outwards, by itself: verified once, not for each of the steps. Returns @word with
- * NEST_FOUND if a call of @fn at @where is made in that; else the next one outwards, after the
- * parts of the call that was left are added to @left; or 0.
+ * One step outwards; a separate function, so that it is verified once. Returns @word with
+ * NEST_FOUND if a call of @fn at @where is made in that call. Else adds the sums of that
+ * call, which was left, to @left and returns the next outer one, or 0.
  */
 #define NEST_FOUND (NEST_JUMPED << 1)
 __noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *left)
@@ -189,8 +198,8 @@ __noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *
 }
 
 /*
- * Goes out from @word to the call in which one of @fn at @where is made: that, or 0. With @take
- * what was left on the way is taken off that.
+ * Searches outwards from @word for the call that encloses a call of @fn at @where.
+ * Returns it, or 0. With @take, adds the sums of calls that were left to it.
  */
 __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 {
@@ -208,8 +217,8 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 }
 
 /*
- * The call in which one of @fn is made that begins at @where, or 0: to be asked before a
- * slot is claimed for it, which gives up what was left there.
+ * The call that encloses a new call of @fn at @where, or 0. Must be called before a slot
+ * is claimed, because that abandons calls that were left there.
  */
 static __always_inline __u64 nest_parent(
 	const struct task_struct *task, __u32 fn, __u64 where)
@@ -223,7 +232,7 @@ static __always_inline __u64 nest_parent(
 	return found ? found : nest_enclosing(word, fn, where, 1);
 }
 
-/* @word with NEST_FOUND if it names a call of @fn, else the next one outwards, or 0. */
+/* @word with NEST_FOUND if it identifies a call of @fn, else the next outer one, or 0. */
 __noinline __u64 nest_up(__u64 word, __u32 fn)
 {
 	struct fsn_nest *nest = nest_at(word);
@@ -234,7 +243,7 @@ __noinline __u64 nest_up(__u64 word, __u32 fn)
 	return (key & FSN_KEY_FN_MASK) == fn + 1 ? word | NEST_FOUND : READ(nest->parent);
 }
 
-/* The innermost call of @fn from @word outwards, or 0. */
+/* The innermost call of @fn, from @word outwards, or 0. */
 __noinline __u64 nest_find(__u64 word, __u32 fn)
 {
 	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
@@ -242,7 +251,7 @@ __noinline __u64 nest_find(__u64 word, __u32 fn)
 	return word & NEST_FOUND ? word & FSN_OPEN_CALL_MASK : 0;
 }
 
-/* --- who called whom -------------------------------------------------------------------- */
+/* --- call paths --------------------------------------------------------------------- */
 
 static __always_inline __u32 path_first(__u64 key)
 {
@@ -250,8 +259,9 @@ static __always_inline __u32 path_first(__u64 key)
 }
 
 /*
- * The path of a function under another, which is claimed if there is none: in steps that
- * grow, as in counters.bpf.h. Where there is no place, and under that, the last one.
+ * Returns the path of a function under another path; claims it if necessary. Probes with
+ * growing distances, as in counters.bpf.h. If the table is full, returns the last path,
+ * also for all paths under that.
  */
 __noinline __u32 path_find(__u32 fn, __u32 under)
 {
@@ -290,7 +300,10 @@ static __always_inline struct fsn_path *path_stat(__u32 path)
 	return bpf_map_lookup_elem(&fsn_path_stats, &i);
 }
 
-/* A call of @fn begins under @under, inside of @again of the same function, if not 0. */
+/*
+ * Starts a call of @fn under path @under. @again: the outer call of the same function, or
+ * 0.
+ */
 static __always_inline void path_begin(
 	struct fsn_nest *nest, __u32 fn, __u32 under, __u64 again)
 {
@@ -304,7 +317,7 @@ static __always_inline void path_begin(
 		add(&stat->calls, 1);
 }
 
-/* A call of @fn at @where that is counted, and no more. */
+/* Counts an untracked call of @fn at @where. */
 static __always_inline void path_count(__u32 fn, __u64 where)
 {
 	__u64 word = nest_top(bpf_get_current_task_btf());
@@ -327,8 +340,8 @@ static __always_inline void path_end(const struct fsn_nest *nest, __s64 net)
 }
 
 /*
- * The call of @fn in the locked @slot begins at @where, in @parent as far as that was
- * known before the slot was claimed. Whether that has jumped to it.
+ * Opens the call of @fn in the locked @slot, which starts at @where. @parent was found
+ * before the slot was claimed. True if the parent has tail-called it.
  */
 static __always_inline bool nest_open(
 	const struct task_struct *task, __u32 fn, __u32 slot, __u64 parent, __u64 where)
@@ -341,7 +354,10 @@ static __always_inline bool nest_open(
 
 	if (!nest || !mine || !outer)
 		return false;
-	/* The claim has given up what has not come here; the slot may be that one's. */
+	/*
+	 * The claim has abandoned the parent if it did not tail-call this one; the slot
+	 * may have been the parent's.
+	 */
 	if (parent & NEST_JUMPED && !nest_call(parent & FSN_OPEN_CALL_MASK, &key)) {
 		parent = nest_enclosing(READ(outer->parent), fn, where, 1);
 		outer = nest_at(parent);
@@ -357,7 +373,7 @@ static __always_inline bool nest_open(
 	nest->parent = parent;
 	nest->inner_ns = nest->probes_ns = 0;
 	nest->inner_delay = 0;
-	nest->delay = delay_of(task) >> FSN_DELAY_SHIFT; /* or as pause_keep() has it */
+	nest->delay = delay_of(task) >> FSN_DELAY_SHIFT; /* unless pause_keep() sets it */
 	nest->preempted = task->nivcsw;
 	nest->open = outer_open | open;
 	nest->flags = again ? FSN_NEST_AGAIN : 0;
@@ -367,7 +383,7 @@ static __always_inline bool nest_open(
 	return jumped;
 }
 
-/* Adds @parts to the call that @word names, if it is not over. */
+/* Adds @parts to the call that @word identifies, if it is not over. */
 static __always_inline void nest_take_off(
 	__u64 word, const struct nest_parts *parts, __u32 delay)
 {
@@ -378,16 +394,17 @@ static __always_inline void nest_take_off(
 		nest_add(nest, parts, delay);
 }
 
-/* The call that is over, and what is met on the way to it. */
+/* A return, and the state of the search for its call. */
 struct nest_passed {
 	__u64 where, now;
-	__u64 last; /* the outermost that has its place and goes on, or 0 */
-	struct nest_parts left; /* of calls that were left */
+	__u64 last; /* the outermost call with this stack address that continues, or 0 */
+	struct nest_parts left; /* sums of calls that were left */
 };
 
 /*
- * A call that continues has taken @took, a part of the time of the call in which it was made. The
- * exit probe is not in that part, because the same probe ends both calls.
+ * Handles a call that continues after its enclosing call has returned; @took of its time
+ * is part of the enclosing call's. The exit probe is not in that part, because the same
+ * probe traces both returns.
  */
 static __always_inline void nest_goes_on(
 	struct fsn_nest *outer, const struct fsn_nest *nest, const struct fsn_conf *conf, __s64 took)
@@ -400,7 +417,7 @@ static __always_inline void nest_goes_on(
 	nest_add(outer, &parts, (__u32)(delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay);
 }
 
-/* A step outwards from @word. Returns the next one, or 0. */
+/* One step outwards from @word. Returns the next call, or 0. */
 __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 {
 	struct fsn_nest *nest = nest_at(word), *outer;
@@ -432,10 +449,10 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 }
 
 /*
- * The call in the locked @slot is over, and not the innermost, which @word names. What is
- * inside of it was left, or is at the same place, since it has jumped there: that goes on,
- * is taken off now, and is made from now on in what this one was made in. Returns whether
- * there is such a call.
+ * Removes the returning call in the locked @slot, which is not the innermost one; that is
+ * @word. An inner call was either left, or has the same stack address, because it was
+ * tail-called. The latter continues: its time so far is subtracted now, and its parent
+ * becomes that of the returning call. True if there is such a call.
  */
 __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 {
@@ -467,8 +484,8 @@ found:
 }
 
 /*
- * The call in the locked @slot is over: the thread is again where that was made. Returns
- * what is known of it, until the slot is given back.
+ * Closes the returning call in the locked @slot: its parent is the innermost call again.
+ * Returns its nesting, valid until the slot is freed.
  */
 static __always_inline struct fsn_nest *nest_close(
 	const struct task_struct *task, __u32 slot, __u64 now)
@@ -485,7 +502,10 @@ static __always_inline struct fsn_nest *nest_close(
 
 #define NEST_SHARE 1024 /* parts of a whole; times have 48 bits */
 
-/* The most that a switch adds to a call's time: interrupts, other virtual machines. */
+/*
+ * Maximum that a context switch adds to a call's time, by interrupts or other virtual
+ * machines.
+ */
 #define NEST_SWITCH_NS 1000000
 
 /*
@@ -520,9 +540,10 @@ __noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_
 }
 
 /*
- * It ends after @ns, in the thread that has begun it, and took @net without its own probes. Returns its
- * time without the probes inside, and what was lost in them, which @split (or NULL) loses, too; tells
- * the call that it was made in.
+ * Completes a call that returns after @ns in the thread that started it; @net is its time
+ * without its own probes. Returns its time without inner probes and without run-queue
+ * latency lost in them, which is also subtracted from @split (unless NULL). Adds it to
+ * the enclosing call.
  */
 static __always_inline __s64 nest_ends(
 	const struct task_struct *task, const struct fsn_nest *nest, __u32 fn,
@@ -534,7 +555,7 @@ static __always_inline __s64 nest_ends(
 
 	net -= nest->probes_ns;
 	if (delay && lost) {
-		/* It may have begun before the call did. */
+		/* It may have started before the call. */
 		lost = lost < ns ? lost : ns;
 		/* Latency after a sleep is the call's: a probe is preempted. */
 		if ((__u32)task->nivcsw != nest->preempted)
@@ -552,7 +573,10 @@ static __always_inline __s64 nest_ends(
 	return net;
 }
 
-/* The call of @fn in the locked @slot goes on unseen: what it called is known, no more. */
+/*
+ * Closes the call of @fn in the locked @slot, whose return is not traced: only its inner
+ * calls are known.
+ */
 static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 {
 	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -565,7 +589,7 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 	nest_take_off(nest->parent, &parts, READ(nest->inner_delay));
 }
 
-/* A probe that measures nothing has taken @ns of the call that @word names. */
+/* Adds @ns of a probe that measures nothing to the call that @word identifies. */
 static __always_inline void nest_probe(__u64 word, __u64 ns)
 {
 	struct nest_parts parts = { .probes_ns = ns };
@@ -594,7 +618,7 @@ __noinline int nest_stray(__u64 where, __u64 ns)
 	return 0;
 }
 
-/* A probe of @fn, or of a place that calls jump to, measures nothing. */
+/* Handles a hit that measures nothing, of a probe of @fn or of a tail call's target. */
 enum nest_hit { HIT_ENTRY, HIT_END, HIT_PASSED, HIT_NONE };
 __noinline int nest_hit(__u32 fn, __u64 where, int what)
 {
@@ -615,21 +639,21 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 }
 
 /*
- * Where the time of a call went: on the CPU, runnable without one, asleep.
+ * Time of a call split into on-CPU, runnable and blocked.
  *
- * Whenever the scheduler adds to a task's runtime it sets exec_start to that moment, and also
- * when it gives the task a CPU. So between two moments at which the task runs
+ * Whenever the scheduler updates a task's runtime, and when it gives the task a CPU, it
+ * sets exec_start to that moment. So between two moments at which the task runs
  *
- *	off the CPU = what exec_start has grown by - what sum_exec_runtime has
+ *	off the CPU = growth of exec_start - growth of sum_exec_runtime
  *
- * is exact in the run queue's clock, though neither alone is: both may be a tick old. What was
- * queued of it is in run_delay; the rest, it was asleep. A task that was never switched out
- * was on the CPU all the time.
+ * is exact in the run queue's clock, although neither is alone: both may be a tick old.
+ * The runnable part of it is in run_delay, and the rest is blocked. A task without a
+ * context switch was on the CPU all the time.
  *
- * That clock of tasks stands still while interrupts or a hypervisor have the CPU, and the time of
- * a call does not. What is lost so is shared out in proportion: how much of it the task slept
- * through, and how much it lost itself, is not known. Where it went on on another CPU, what is
- * behind is more there, or less, so that all of it is taken for time off the CPU.
+ * The task clock stops while interrupts or a hypervisor have the CPU; the time of a call
+ * does not. The lost time is divided in proportion, because the part during which the
+ * task was off the CPU is not known. If the task moved to another CPU, the lag differs,
+ * and all of the difference counts as time off the CPU.
  */
 
 static __always_inline __u64 switches_of(const struct task_struct *task)
@@ -637,7 +661,7 @@ static __always_inline __u64 switches_of(const struct task_struct *task)
 	return READ(task->nvcsw) + READ(task->nivcsw);
 }
 
-/* What the clock that tasks are measured with is behind by, on the CPU that this one runs on. */
+/* Lag of the CPU's task clock to its clock. */
 static __always_inline __u64 clock_behind(struct task_struct *task)
 {
 	struct rq *rq;
@@ -669,7 +693,7 @@ static __noinline int split_begin(__u32 slot)
 
 #define SHARE 1024 /* parts of a whole; times have 48 bits */
 
-/* It was switched out. */
+/* Splits the time of a call whose thread was switched out. */
 static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -697,8 +721,8 @@ static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
 }
 
 /*
- * How the @ns of the call in the locked @slot, which @task began and now ends, are divided;
- * NULL when it has been in another thread's hands, or that is not asked for.
+ * Splits the duration @ns of the call in the locked @slot. Returns NULL if it returned in
+ * another thread than it started in, or if times are not split.
  */
 static __always_inline struct fsn_split *split_ends(
 	const struct fsn_call *call, __u32 slot, __u64 ns)
@@ -717,7 +741,7 @@ static __always_inline struct fsn_split *split_ends(
 	return split;
 }
 
-/* What is left is the CPU's: net, as the call's time is. */
+/* The rest was on the CPU; @net is the call's time. */
 #define SPLIT_ADD(n, split, net)                                               \
 	do {                                                                   \
 		add(&(n).on_cpu_ns, (net) - (split)->queued - (split)->blocked); \

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Frames of Python, in the place of the frame of the interpreter's function that a walk has met: what
- * the interpreter keeps of the thread is read, and of each piece of code a copy kept when it is first
- * seen, so that it is alike in all processes, and can be named when those are gone.
+ * Python frames replace the frame of the interpreter's C function in a stack walk. They
+ * are read from the interpreter's thread state. Each code object is copied when it is
+ * first met, so that frames are the same in all processes and can be named after these
+ * have exited.
  *
- * Nothing says that what is read belongs to this call of the function but where it lies: each call has
- * something of its own on the C stack, in between its frame's begin and end. What isn't there, or can't
- * be read, leaves the interpreter's frame as it is.
+ * The frames of one call of the C function are recognized by address: each call has data
+ * on the C stack, between the start and the end of its frame. If that data is missing or
+ * not readable, the interpreter's frame remains.
  *
- * A walk does it in steps, one at a time: together they would not fit the 512 bytes of stack.
+ * A walk does this in separate steps, because together they would not fit the 512 bytes
+ * of stack.
  */
 #ifndef FUNCSNOOP_PYTHON_BPF_H
 #define FUNCSNOOP_PYTHON_BPF_H
 
 #include "unwind.bpf.h"
 
-/* Code of Python that is seen for the first time: a copy of it, by which its frames are named. */
+/* Python code objects that are met for the first time: a copy of each names its frames. */
 
-/* Code at an address in a process, known again by what is in it; .at is 0 while it is written. */
+/*
+ * A code object at an address in a process, recognized by its content; .at is 0 while
+ * being written.
+ */
 struct python_seen {
 	__u64 at, ident, stamp, number;
 };
@@ -50,8 +55,8 @@ static __always_inline struct python_seen *seen_place(const struct walk *w)
 }
 
 /*
- * A text of the code's: where it begins, how much is to be read, of how many characters of which size.
- * Of one that is longer than @room the begin, or with @tail the end.
+ * Prepares reading a string of the code object: its address, its length and its character
+ * size. If it is longer than @room, only its start is read, or with @tail its end.
  */
 static __always_inline __u64 text_find(struct walk *w, __u64 addr, __u32 room, bool tail)
 {
@@ -71,7 +76,7 @@ static __always_inline __u64 text_find(struct walk *w, __u64 addr, __u32 room, b
 	return tail ? addr + len * kind - w->py.text_bytes : addr;
 }
 
-/* How it is called. */
+/* The name of the function. */
 __noinline int python_name(struct walk *w)
 {
 	struct fsn_python_code *made;
@@ -94,7 +99,7 @@ __noinline int python_name(struct walk *w)
 	return 0;
 }
 
-/* And its file; the size of its table of lines. */
+/* The name of the file, and the size of the line table. */
 __noinline int python_file(struct walk *w)
 {
 	struct fsn_python_code *made;
@@ -124,7 +129,7 @@ __noinline int python_file(struct walk *w)
 	return 0;
 }
 
-/* The next of its table of lines goes into the hash; behind that, all else. */
+/* Adds the next part of the line table to the hash, then the rest of the data. */
 __noinline int python_hash(struct walk *w)
 {
 	__u32 bytes;
@@ -173,7 +178,7 @@ static __always_inline void seen_keep(const struct walk *w)
 	publish(&seen->at, w->py.code);
 }
 
-/* Its number, a new one if there is room. */
+/* Finds or claims the number of the code object. */
 __noinline int python_keep(struct walk *w)
 {
 	struct fsn_python_code *code;
@@ -207,7 +212,7 @@ __noinline int python_keep(struct walk *w)
 	return 0;
 }
 
-/* What is new: for commands to read. */
+/* Writes a new code object for commands. */
 __noinline int python_write(struct walk *w)
 {
 	struct fsn_python_lines *piece;
@@ -246,9 +251,13 @@ __noinline int python_write(struct walk *w)
 	return 0;
 }
 
-#define PYTHON_THREADS 512 /* that are looked through for one's own */
+/* maximum number of threads that are searched for the current one */
+#define PYTHON_THREADS 512
 
-/* The state of a thread, where the pointer to it was found; .self is 0 while it is written. */
+/*
+ * State of a thread, and the address at which the pointer to it was found; .self is 0
+ * while being written.
+ */
 struct python_thread {
 	__u64 self, ident, state, link;
 };
@@ -263,10 +272,10 @@ struct {
 
 #define PYTHON_WORD(w, at) ((w)->py.words[(at) >> 3 & (PYTHON_WORDS - 1)])
 
-/* --- whose thread it is ------------------------------------------------------------------------- */
+/* --- the current thread ------------------------------------------------------------- */
 
 #if defined(__TARGET_ARCH_x86)
-/* pthread_self(), as C libraries have it there. */
+/* pthread_self(), as C libraries store it there. */
 static __always_inline __u64 own_thread(void)
 {
 	return thread_pointer(bpf_get_current_task_btf());
@@ -285,7 +294,7 @@ static __always_inline struct python_thread *thread_place(const struct walk *w, 
 	return bpf_map_lookup_elem(&fsn_py_threads, &i);
 }
 
-/* As it was found before, and is still. */
+/* Checks the thread state that was found earlier. */
 static __always_inline bool thread_known(struct walk *w, __u64 self)
 {
 	struct python_thread *known = thread_place(w, self);
@@ -315,7 +324,7 @@ static __always_inline void thread_keep(const struct walk *w, __u64 self, __u64 
 	publish(&known->self, self);
 }
 
-/* Through all that interpreters have. */
+/* Searches the thread states of all interpreters. */
 static __always_inline void thread_look(struct walk *w, __u64 self)
 {
 	__u64 interpreter = python_word(w, w->py.base + w->py.p.runtime + w->py.p.interpreters);
@@ -337,10 +346,14 @@ static __always_inline void thread_look(struct walk *w, __u64 self)
 	}
 }
 
-/* Of 3.10: as many frames as calls have something on the stack, when none just begins or ends. */
+/*
+ * 3.10: true if there are as many frames as calls with data on the C stack, so that no
+ * call is just starting or returning.
+ */
 static __always_inline bool chains_agree(struct walk *w, __u64 frame, __u64 cframe)
 {
-	__u64 root = w->py.state + w->py.p.root_cframe; /* the outermost is the thread's own */
+	/* the outermost belongs to the thread itself */
+	__u64 root = w->py.state + w->py.p.root_cframe;
 
 	for (int i = 0; i <= FSN_FRAMES_MAX; i++) {
 		if (cframe == root || !cframe || !frame)
@@ -351,7 +364,7 @@ static __always_inline bool chains_agree(struct walk *w, __u64 frame, __u64 cfra
 	return false;
 }
 
-/* Looks for what the interpreter keeps of the thread. Not static, as all steps: verified once. */
+/* Finds the thread state. Not static, like all steps: verified once. */
 __noinline int python_find(struct walk *w)
 {
 	__u64 self = own_thread(), at;
@@ -359,7 +372,7 @@ __noinline int python_find(struct walk *w)
 	if (!fsn_walks_python || !w)
 		return 0;
 	if (self < 2 || (!thread_known(w, self) && (thread_look(w, self), !w->py.state))) {
-		/* Nor has any other frame of this walk. */
+		/* The same holds for the other frames of this walk. */
 		w->py.state = 1;
 		w->py.frame = w->py.cframe = 0;
 		w->py.step = PYTHON_FAIL;
@@ -380,7 +393,7 @@ __noinline int python_find(struct walk *w)
 
 /* --- a call of the interpreter's function ------------------------------------------------------- */
 
-/* The last frame is one. */
+/* Starts the replacement of the last frame, an interpreter's. */
 __noinline int python_begin(struct walk *w)
 {
 	__u64 native, base;
@@ -408,7 +421,7 @@ __noinline int python_begin(struct walk *w)
 	return 0;
 }
 
-/* Whether it lies in the frame of the interpreter's function that has just been left. */
+/* True if @addr is in the C frame that the walk has just left. */
 static __always_inline bool is_of_call(const struct walk *w, __u64 addr)
 {
 	return addr - w->py.low < WALK_BEGIN(w) - w->py.low;
@@ -435,7 +448,7 @@ __noinline int python_call(struct walk *w)
 	return 0;
 }
 
-/* It stays as it is. */
+/* Keeps the interpreter's frame. */
 static __always_inline void python_leave(struct walk *w)
 {
 	w->cnt = w->py.cnt;
@@ -454,7 +467,7 @@ __noinline int python_fail(struct walk *w)
 	if (w->py.p.how == FSN_PYTHON_SHIM)
 		w->py.frame = w->py.first;
 	known = thread_place(w, own_thread());
-	/* It may be what only looks like one. */
+	/* The thread state found may not be one. */
 	if (known && READ(known->self) != RULE_LOCKED)
 		(void)__sync_lock_test_and_set(&known->self, 0);
 	add(&ctl.lost_python, 1);
@@ -463,7 +476,7 @@ __noinline int python_fail(struct walk *w)
 
 /* --- frames ------------------------------------------------------------------------------------- */
 
-/* What can't be the same in other code at the same address. */
+/* Data that differs between code objects at the same address. */
 static __always_inline bool code_stamp(struct walk *w)
 {
 	__u64 stamp = w->py.made.first_line;
@@ -478,14 +491,14 @@ static __always_inline bool code_stamp(struct walk *w)
 #pragma unroll
 	for (int i = 0; i < 13; i++) {
 		stamp = stamp * 0x9e3779b97f4a7c15ULL + w->py.words[i];
-		/* One after the other: all at once would take more of the stack than there is. */
+		/* One after the other: all at once would need too much stack. */
 		asm volatile("" : "+r"(stamp)::"memory");
 	}
 	w->py.stamp = stamp ^ stamp >> 32;
 	return true;
 }
 
-/* The frame of code .number. */
+/* Pushes the frame of code .number. */
 static __always_inline void frame_push(struct walk *w)
 {
 	__u64 at = w->py.instruction, frame;
@@ -509,7 +522,7 @@ __noinline int python_push(struct walk *w)
 	return 0;
 }
 
-/* Its code, of which the frame is pushed if it was seen before. */
+/* Reads the code object; pushes the frame if the code object is known. */
 static __always_inline int frame_code(struct walk *w)
 {
 	struct python_seen *seen;
@@ -536,7 +549,7 @@ static __always_inline int frame_code(struct walk *w)
 	return 0;
 }
 
-/* One frame further out; what is of no code ends the call. */
+/* Goes to the next outer Python frame; a frame without code ends the call. */
 __noinline int python_frame(struct walk *w)
 {
 	__u64 frame, next;
@@ -567,15 +580,15 @@ __noinline int python_frame(struct walk *w)
 	w->py.frame = next;
 	w->py.last = w->py.p.how == FSN_PYTHON_EACH ||
 		(w->py.p.how == FSN_PYTHON_ENTRY && owner == 1);
-	/* Since 3.14 the lowest bits say who holds it. */
+	/* Since 3.14 the lowest bits have the kind of the reference. */
 	w->py.code = PYTHON_WORD(w, w->py.p.code) & ~7ULL;
 	w->py.instruction = PYTHON_WORD(w, w->py.p.at);
 	return frame_code(w);
 }
 
-/* --- one of these ------------------------------------------------------------------------------- */
+/* --- dispatch ----------------------------------------------------------------------- */
 
-/* The next step: 0, or how the walk ends. */
+/* Executes the next step. Returns 0, or the enum fsn_walk_end of the walk. */
 __noinline int python_step(struct walk *w)
 {
 	if (!fsn_walks_python || !w || !w->py.step)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Statistics by what a call was about: rows of {function, process, key}, the key being of
- * arguments, text, or where and by whom the call was made.
+ * Statistics by key: rows of {function, process, key}. The key has arguments, text, or
+ * the caller, thread or process.
  *
- * A row is found at the entry, and its number kept beside the slot, so that the end adds to
- * it without looking for it. It stays what it is over resets, which remember what it had: so
- * an end finds the row of its entry, whatever came in between. What finds no room, or whose
- * row is gone, is in the function's row of others.
+ * The row is found at the entry, and its number stored by slot, so that the return needs
+ * no lookup. A row keeps its identity over resets, which only save its values, so a
+ * return always finds the row of its entry. Calls dropped because the table was full, or
+ * whose row was evicted, count in the function's row of others.
  *
- * Recursion, longjmp and exceptions are what they are for slots: a call that never ends has
- * been counted in its row, and no more.
+ * Recursion, longjmp and exceptions are as for slots: a call that never returns is only
+ * counted in its row.
  */
 #ifndef FUNCSNOOP_ROWS_BPF_H
 #define FUNCSNOOP_ROWS_BPF_H
@@ -20,20 +20,20 @@
 #include "stacks.bpf.h"
 
 /*
- * Kernels that are launched on GPUs. A launch is told apart by the word that says which kernel: the
- * address of the host's function of its name, or a handle. What a handle stands for is known by
- * who has launched, which is kept beside the row, or by the call that handed it out, if it was
- * seen. Naming is left to commands.
+ * Launches of GPU kernels. They are grouped by the word that identifies the kernel: the
+ * address of the host function of its name, or a handle. The kernel of a handle is found
+ * from the launching code, which is saved by row, or from the call that returned the
+ * handle, if that was traced. Commands resolve the names.
  *
- * Launches that functions of a runtime make for each other are one: what is called in a launch is
- * known by the nesting. A call that never ends leaves its flag in its slot, which the next one there
- * overwrites.
+ * Launches that functions of a runtime make for each other count once: a launch inside
+ * another is recognized by nesting. A call that never returns leaves its flag in its
+ * slot, where the next call overwrites it.
  */
 
-const volatile bool fsn_launched = false; /* some key is the kernel that is launched, */
-const volatile bool fsn_asked = false;    /* and some function returns handles */
+const volatile bool fsn_launched = false; /* some key is the GPU kernel launched */
+const volatile bool fsn_asked = false;    /* some function returns handles */
 
-/* Calls that ask for a handle, by slot. */
+/* Calls that may return a handle, by slot. */
 struct asked {
 	__u64 to, name;
 };
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct asked);
 } fsn_slot_asked SEC(".maps");
 
-/* Initial value of a handle's record: too large for a stack. */
+/* Initial value of a handle's record, which does not fit on the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -53,7 +53,10 @@ struct {
 	__type(value, struct fsn_handle_of);
 } fsn_no_handle SEC(".maps");
 
-/* Whether a call of @fn at @where is made in one that launches a kernel: that is the same launch. */
+/*
+ * True if a call of @fn at @where is made in one that launches a kernel: it is the same
+ * launch.
+ */
 __noinline int launch_is_inner(__u32 fn, __u64 where)
 {
 	__u64 word = nest_top(bpf_get_current_task_btf());
@@ -65,8 +68,9 @@ __noinline int launch_is_inner(__u32 fn, __u64 where)
 }
 
 /*
- * Marks the call of @fn in @slot if it is a launch, or is made in one: calls inside it launch
- * nothing more. Not static, because its frame would be its caller's, whose stack is full.
+ * Marks the call of @fn in @slot if it is a launch or is made in one: calls inside it are
+ * the same launch. Not static, because an inlined frame would not fit on the caller's
+ * stack.
  */
 __noinline int launch_open(__u32 fn, __u32 slot)
 {
@@ -146,7 +150,7 @@ static __always_inline int handle_keep(const struct fsn_handle *key, __u64 name,
 	return 0;
 }
 
-/* The call in @slot has succeeded. */
+/* Saves the handle that the call in @slot has returned. */
 __noinline int handle_found(__u32 fn, __u32 slot)
 {
 	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -163,7 +167,8 @@ __noinline int handle_found(__u32 fn, __u32 slot)
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
-const volatile __u32 fsn_key_kinds[FSN_KEYS] = {}; /* 1 << enum fsn_by, of all functions' */
+/* bit mask by enum fsn_by, over all functions */
+const volatile __u32 fsn_key_kinds[FSN_KEYS] = {};
 const volatile bool fsn_key_late = false; /* some key is a result */
 const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
@@ -230,7 +235,10 @@ static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fs
 	return size ? n << (size - 1) : 0;
 }
 
-/* Fails if the text is not resident (never touched, swapped out): the program cannot sleep. */
+/*
+ * Fails if the text is not resident (never touched, swapped out): the BPF program cannot
+ * sleep.
+ */
 static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part *p, char *to)
 {
 	__u64 at = arg_word(ctx, p->where);
@@ -258,7 +266,7 @@ static __noinline int part_communicator(
 	return 0;
 }
 
-/* Sizes are written out: the verifier loses the bounds of one that is computed. */
+/* Sizes are constants, because the verifier loses the bounds of a computed one. */
 static __always_inline long number_read(__u64 *to, __u32 bits, const void *at)
 {
 	switch (bits) {
@@ -287,10 +295,12 @@ static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_pa
 	return 0;
 }
 
-/* Skips kinds that no function has: with three keys, verification takes too long on 5.15. */
+/*
+ * Skips kinds that no function has: with three keys, verification takes too long on 5.15.
+ */
 #define IS_PART(by) (fsn_key_kinds[i] & 1U << (by) && p->what == (by))
 
-/* Parts of more than a word. */
+/* Parts that are longer than a word. */
 static __always_inline void part_wide(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i, __u64 *to)
 {
@@ -368,11 +378,11 @@ static __always_inline struct fsn_row *row_at(__u32 i)
 }
 
 #define ROW_NEW  (1U << 31)
-#define ROW_LOST (FSN_NO_ROW - 2) /* what was free is another's */
+#define ROW_LOST (FSN_NO_ROW - 2) /* another CPU has claimed the free row */
 
 #define KEY_WORDS (FSN_KEYS * FSN_KEY_WIDE)
 
-/* How many of a key's words count is fixed when the group is attached. */
+/* True if word @i belongs to the key; constant after the attach. */
 static __always_inline bool word_counts(__u32 i)
 {
 	return i < fsn_key_cnt * (fsn_key_wide ? FSN_KEY_WIDE : 1);
@@ -404,8 +414,8 @@ static __always_inline bool key_is(__u32 i, const struct fsn_key *key)
 }
 
 /*
- * 1 + the place in fsn_names of the name that @word has, one of @cnt from @first on, which are
- * sorted; or 0. Not static, so that it is verified once, on its own.
+ * Binary search for @word in @cnt sorted names from @first on. Returns 1 + its index in
+ * fsn_names, or 0. Not static, so that it is verified once.
  */
 __noinline __u32 name_find(__u32 first, __u32 cnt, __u64 word)
 {
@@ -430,8 +440,9 @@ __noinline __u32 name_find(__u32 first, __u32 cnt, __u64 word)
 }
 
 /*
- * For readers who may not see keys: which of its names a new row @i has, after it is there. It
- * is not done where rows are claimed, for calls can go no deeper there: stacks are 512 bytes.
+ * Saves the names of a new row's key, for readers without access to keys. This is not
+ * done where rows are claimed, because the call chain there has no stack left of its 512
+ * bytes.
  */
 static __always_inline __u32 row_named(__u32 i, const struct fsn_keyed *keyed,
 	const struct fsn_key *key)
@@ -453,7 +464,10 @@ static __always_inline __u32 row_named(__u32 i, const struct fsn_keyed *keyed,
 	return i;
 }
 
-/* Who launches, of a new row @i that is a kernel's; not known when @ctx is NULL. */
+/*
+ * Saves the launching code of a new row @i of a GPU kernel; it is not known if @ctx is
+ * NULL.
+ */
 static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
 	const struct fsn_keyed *keyed, const struct fsn_key *key)
 {
@@ -467,7 +481,7 @@ static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
 	return i;
 }
 
-/* Where callers' code lies, of a new row @i that has one. */
+/* Saves the file of the caller's code of a new row @i, if it has one. */
 static __always_inline void row_called(
 	__u32 i, const struct fsn_keyed *keyed, const struct fsn_key *key)
 {
@@ -479,7 +493,7 @@ static __always_inline void row_called(
 			called_keep(i & ~ROW_NEW, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
 }
 
-/* Claims row @i, which is free, unless somebody else does. */
+/* Claims the free row @i. False if another CPU has claimed it. */
 static __always_inline bool row_claim(
 	__u32 i, const struct fsn_key *key, __u64 tag, __u64 start, __u64 comm)
 {
@@ -500,8 +514,9 @@ static __always_inline bool row_claim(
 }
 
 /*
- * The n-th place of a key. They are all over the table, as neighbours are soon taken; and none
- * follows from the one before, as steps of one width may come round to the same few.
+ * Candidate @n for a key's row. They are spread over the table, because neighbours are
+ * soon in use, and independent of each other, because steps of one width may cycle
+ * through few rows.
  */
 static __always_inline __u32 row_place(__u64 hash, __u32 n)
 {
@@ -511,9 +526,9 @@ static __always_inline __u32 row_place(__u64 hash, __u32 n)
 }
 
 /*
- * The number of the row of @key, with ROW_NEW for row_named(), or of the others; or ROW_LOST. Of
- * process @tgid, which began at @start and whose name lies at @comm. Two CPUs may both claim one
- * for the same key: readers add up.
+ * Returns the row of @key, with ROW_NEW for row_named(), or the row of others, or
+ * ROW_LOST. For process @tgid, which started at @start and has its name at @comm. Two
+ * CPUs may both claim a row for one key: readers add them up.
  */
 static __always_inline __u32 row_look(
 	const struct fsn_key *key, __u32 fn, __u32 tgid, __u64 start, __u64 comm)
@@ -541,14 +556,14 @@ static __always_inline __u32 row_look(
 	return row_claim(first, key, tag, start, comm) ? first | ROW_NEW : ROW_LOST;
 }
 
-/* Not static, so that each is verified once, on its own. */
+/* Not static, so that each is verified once. */
 __noinline __u32 row_find_of(
 	struct fsn_key *key, __u32 fn, __u32 tgid, __u64 start, __u64 comm)
 {
 	return key ? row_look(key, fn, tgid, start, comm) : FSN_NO_ROW;
 }
 
-/* That of the current process. */
+/* The same for the current process. */
 __noinline __u32 row_find(struct fsn_key *key, __u32 fn)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *leader = task->group_leader;
@@ -558,7 +573,7 @@ __noinline __u32 row_find(struct fsn_key *key, __u32 fn)
 	return row_look(key, fn, task->tgid, leader->start_boottime, as_number(leader->comm));
 }
 
-/* Another CPU may come first to what is free, more than once. */
+/* Retries, because another CPU may claim the free row first, more than once. */
 static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 {
 	__u32 i = row_find(key, fn);
@@ -571,8 +586,8 @@ static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 }
 
 /*
- * The same, where the last call of @fn on this CPU was counted first: most calls are like the one
- * before.
+ * The same, but tries the row of the last call of @fn on this CPU first: most calls are
+ * like the previous one.
  */
 static __always_inline __u32 row_again(struct fsn_key *key, __u32 fn)
 {
@@ -599,8 +614,9 @@ static __always_inline __u32 row_again(struct fsn_key *key, __u32 fn)
 }
 
 /*
- * Counts a call of @key in row @i, which row_of() gave: @i becomes its number, or FSN_NO_ROW. What
- * it adds to sum n @value says, which is looked at one by one: there is no stack for all of them.
+ * Counts a call of @key in row @i as returned by row_of(). @i becomes the row's number,
+ * or FSN_NO_ROW. @value is the expression of sum n, evaluated one by one, because there
+ * is no stack for all of them.
  */
 #define ROW_COUNT(i, keyed, key, value)                                                \
 	do {                                                                           \
@@ -617,7 +633,7 @@ static __always_inline __u32 row_again(struct fsn_key *key, __u32 fn)
 				add(&row_->sum[n], value);                             \
 	} while (0)
 
-/* Counts a call in its row: its number, or FSN_NO_ROW. */
+/* Counts a call in its row. Returns its number, or FSN_NO_ROW. */
 static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 where)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -638,7 +654,7 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 whe
 	return i;
 }
 
-/* Keeps what is known of a call at its entry. */
+/* Saves key and sums of a call at its entry. */
 static __noinline int key_keep(const struct pt_regs *ctx, __u32 fn, __u32 slot)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -676,9 +692,9 @@ static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
 }
 
 /*
- * The number of the row of the call in @slot, now that its result is known: it is counted there
- * as one that has begun. Not static, so that it is verified once, on its own. The slot is locked,
- * and its key is completed where it lies: stacks are 512 bytes for all that call each other.
+ * Finds the row of the call in @slot once its result is known, and counts the call there.
+ * Not static, so that it is verified once. The slot is locked, and its key is completed
+ * in place, because the call chain has 512 bytes of stack.
  */
 __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 {
@@ -698,7 +714,7 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 	return i;
 }
 
-/* Who has made the call in @slot, for end_in_row(). */
+/* Saves the stack of the call in @slot for end_in_row(). */
 static __noinline int key_walked(__u32 fn, __u32 slot, __u32 number)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -713,7 +729,7 @@ static __noinline int key_walked(__u32 fn, __u32 slot, __u32 number)
 	return 0;
 }
 
-/* What the call in @slot is about, for who remembers it. */
+/* Copies the key of the call in @slot to a slow call. */
 static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u64 result)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -736,7 +752,7 @@ static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u6
 	return 0;
 }
 
-/* A call of @net ns ends; flags in @how. */
+/* Counts a return after @net ns; @how has flags. */
 static __always_inline void row_ends(struct fsn_row *row, __s64 net, int how)
 {
 	add(&row->returns, 1);
@@ -748,7 +764,9 @@ static __always_inline void row_ends(struct fsn_row *row, __s64 net, int how)
 		add(&row->slow, 1);
 }
 
-/* The end of the call in @slot, in the row that its entry found, or its result does. */
+/*
+ * Counts the return of the call in @slot in the row found at its entry, or by its result.
+ */
 static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how,
 	__u64 result, const struct fsn_split *split)
 {
@@ -763,7 +781,7 @@ static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 n
 	if (fsn_key_late && i == FSN_ROW_LATE)
 		*kept = i = row_count_late(fn, slot, result);
 	row = row_at(i);
-	/* That of a process which has ended may be another's by now. */
+	/* The row of an exited process may have been reused. */
 	if (row && i < fsn_row_cnt && READ(row->tag) != row_tag(fn, tgid))
 		row = row_at(fsn_row_cnt + fn);
 	if (!row)

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Places of calls in progress: free, locked by who writes or reads one, a call, or a ghost.
+ * Slots of calls in progress. A slot is free, locked by a reader or writer, a call, or a
+ * ghost (an abandoned call).
  *
  *	free -> locked -> call		an entry (slot_claim, slot_publish)
- *	call, ghost -> locked -> free	an end (slot_take, slot_publish)
- *	call -> ghost			given up by a later entry here or by a sweep, which
- *					count it as abandoned
- *	ghost -> locked			an entry that finds no free place
+ *	call, ghost -> locked -> free	a return (slot_take, slot_publish)
+ *	call -> ghost			abandoned by a later entry here or by a sweep, which
+ *					counts it as abandoned
+ *	ghost -> locked			an entry that finds no free slot
  *	call -> locked			the same, if the call's thread is dead (slot_claim_over)
- *	call, ghost -> free		given up, and no end may have it (slot_clear)
- *	call -> locked -> call		it leaves by a jump that is followed (slot_leaves)
+ *	call, ghost -> free		abandoned, and no return may match it (slot_clear)
+ *	call -> locked -> call		it leaves through a tracked tail call (slot_leaves)
  *
- * Each step from one that is not locked is a compare-and-exchange of the key, whose
- * generation it raises; who wins counts. What stands beside the key is read after it, so
- * that it is what belongs to this key or to a later one, with which the exchange fails.
+ * Each transition from an unlocked state is a compare-and-exchange of the key, which
+ * increments the generation; only the winner counts it. The rest of the slot is read
+ * after the key. It therefore belongs to this key or to a later one, and then the
+ * exchange fails.
  *
- * Why ghosts: that a call can't end any more is not known for certain. A fiber whose
- * thread has ended goes on in another one. Coroutines that copy their stacks are at one place
- * with many calls: the first end takes the call, each later one a ghost, so that the sum of
- * their times is right, if not whose is which. An end takes a ghost only where no call is,
- * and finds none that was left there before: the entry of a call which is not followed
- * has cleared the place.
+ * Ghosts exist because it is never certain that a call cannot return any more. A fiber
+ * continues in another thread when its thread has exited. Coroutines that copy their
+ * stacks have many calls at one stack address: the first return takes the call and each
+ * later one a ghost, so that the sum of their times is right even if the pairs are not. A
+ * return takes a ghost only if no call matches. The entry of an untracked call clears
+ * older ghosts (slot_clear()).
  *
- * An end counts "revived" before it counts as a return, and readers look at it last: what
- * they miss of the two makes a call seem in flight, never twice ended. Who gives up counts
- * after the exchange, so that for a moment there may be more revived than abandoned.
+ * A return counts "revived" before it counts as a return, and readers read it last. A
+ * reader that misses one of the two sees a call in progress, never a call that returned
+ * twice. "Abandoned" is counted after the exchange, so "revived" may be larger for a
+ * moment.
  */
 #ifndef FUNCSNOOP_SLOTS_BPF_H
 #define FUNCSNOOP_SLOTS_BPF_H
@@ -75,7 +78,9 @@ static __noinline int count_revived(__u64 key)
 	return 0;
 }
 
-/* True if the slot with key @seen belongs to this process and place. */
+/*
+ * True if the slot with key @seen is of the process of @key and at stack address @where.
+ */
 static __always_inline bool is_here(
 	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 where)
 {
@@ -83,11 +88,11 @@ static __always_inline bool is_here(
 	       READ(set->call[AFTER(seen, way)].where) == where;
 }
 
-/* --- who has how many ----------------------------------------------------------------------- */
+/* --- slots per process -------------------------------------------------------------- */
 
 /*
- * Limits the slots of one process. Only slots after the first of a set are counted: the usual call
- * gets a first one, and costs nothing here.
+ * Limits the slots of one process. Only slots after the first of a set are counted. Most
+ * calls get a first one, which costs nothing here.
  */
 static __always_inline __u32 *held_by(__u64 key)
 {
@@ -109,8 +114,9 @@ __noinline int held_add(__u64 key, int way, __u32 n)
 }
 
 /*
- * How many of a set's free places a process may have. One that has many leaves the last to
- * others: its own come together in some sets long before it has its share of the table.
+ * Number of a set's slots that a process may use. A process with many slots leaves the
+ * last one to others, because its calls can fill some sets long before it has its share
+ * of the table.
  */
 static __always_inline int ways_for(__u64 key)
 {
@@ -118,7 +124,10 @@ static __always_inline int ways_for(__u64 key)
 	__s32 cnt = held ? READ(*held) : 0;
 	__u64 ways = cnt >= fsn_held_max ? 1 : cnt >= fsn_held_many ? FSN_WAYS - 1 : FSN_WAYS;
 
-	/* Nothing: but the verifier doesn't know it then, and need not follow each by itself. */
+	/*
+	 * A no-op that hides the value from the verifier, which would otherwise check
+	 * each value separately.
+	 */
 	asm volatile("%0 ^= %1; %0 ^= %1" : "+r"(ways) : "r"(key));
 	return ways;
 }
@@ -180,12 +189,13 @@ __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 	return 0;
 }
 
-#define ARRIVED     1 /* some call */
-#define ARRIVED_OWN 2 /* an outer one of the same function */
+#define ARRIVED     1 /* some call continues here */
+#define ARRIVED_OWN 2 /* an outer call of the same function does */
 
 /*
- * A place that calls are followed to is entered. Those that have left to it go on here: ARRIVED. All
- * others at this stack pointer are over, and so are those that have been here before.
+ * Handles the entry of a tail call's target. Calls that left through a tail call to it
+ * continue here. All other calls that left at this stack address are abandoned, also
+ * those that arrived here before. Returns a mask of ARRIVED and ARRIVED_OWN.
  */
 __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
@@ -216,11 +226,11 @@ __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 l
 	return arrived;
 }
 
-/* --- places whose call is over ---------------------------------------------------------------- */
+/* --- slots of calls that cannot return ---------------------------------------------- */
 
 /*
- * Whether the thread of a call is gone. Its task_struct may be anything by now: it is read as
- * such, and is another one's unless all agrees.
+ * True if the thread of a call has exited. Its task_struct may have been freed and
+ * reused, so it is read as untrusted memory, and all of its identity must match.
  */
 static __always_inline bool is_dead(const struct fsn_call *call, __u64 key)
 {
@@ -239,10 +249,13 @@ static __always_inline bool is_dead(const struct fsn_call *call, __u64 key)
 		begun > call->start;
 }
 
-/* The kernel leaves at least that much room for it (MIN_GAP, arch/.../mmap.c). */
+/* Minimum distance from the stack to the mappings below it (MIN_GAP, arch/.../mmap.c). */
 #define FIRST_STACK (128ULL << 20)
 
-/* Where the stack of the process's first thread begins, if @task is that, else 0. */
+/*
+ * Start address of the stack of the process's first thread if @task is that thread, else
+ * 0.
+ */
 static __always_inline __u64 first_stack(const struct task_struct *task)
 {
 	return task->pid == task->tgid && task->mm ? task->mm->start_stack : 0;
@@ -260,7 +273,7 @@ static __always_inline bool is_left(
 	       call->where > top - FIRST_STACK;
 }
 
-/* Takes the place of a call that is over. Returns the way or -1. */
+/* Claims the slot of a call that cannot return any more. Returns the way or -1. */
 __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -288,8 +301,8 @@ __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 }
 
 /*
- * Takes the place of the oldest ghost of the first @ways. Returns the way or -1. Time and way
- * are one number, which the verifier doesn't know: it need not follow each way by itself.
+ * Claims the slot of the oldest ghost in the first @ways. Returns the way or -1. Time and
+ * way are one number, so that the verifier does not check each way separately.
  */
 __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 {
@@ -315,9 +328,10 @@ __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 
 #define SLOT_CROWD (-2)
 #define SLOT_INNER (-3)
-#define SLOT_OTHER_STACK (-4) /* not from here: its return must not be traced */
-#define SLOT_PAUSED (-5)      /* nor this: its process is about to be stopped by a hold */
-#define SLOT_TOO_DEEP (-6)    /* the kernel tracks no more return addresses of the thread */
+#define SLOT_OTHER_STACK (-4) /* no slot: its return must not be traced */
+#define SLOT_PAUSED (-5)      /* no slot: a hold is about to stop its process */
+/* no slot: the thread has the maximum number of pending return probes */
+#define SLOT_TOO_DEEP (-6)
 
 /*
  * Claims a slot of the set for a call and leaves it locked. Abandons older calls at the same stack
@@ -359,7 +373,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where, __u64 lin
 	return mine < 0 && ways < FSN_WAYS ? SLOT_CROWD : mine;
 }
 
-/* The youngest ghost under this key. Returns the way or -1. */
+/* The most recent ghost with this key. Returns the way or -1. */
 __noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen, start, youngest = 0;
@@ -383,8 +397,8 @@ __noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 where)
 }
 
 /*
- * Takes the slot of a call at this place, or of an abandoned one, and leaves it locked. Its
- * contents stay until slot_publish(). Returns the way, or -1 if there is none.
+ * Locks the slot of a call at this stack address, or else of a ghost. Its contents stay
+ * until slot_publish(). Returns the way, or -1 if there is none.
  */
 __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 {
@@ -499,7 +513,7 @@ __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 where)
 	return 0;
 }
 
-/* A locked slot gets its key, or none; it keeps its generation. */
+/* Unlocks a slot and sets its key, 0 for a free slot. The generation is unchanged. */
 static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key)
 {
 	publish(&set->key[way], (set->key[way] & FSN_KEY_GEN_MASK) | key);
@@ -553,18 +567,19 @@ static __noinline __u32 slot_flags(__u32 slot)
 
 /* The link that replaces the return address of a tracked call. */
 enum hijack {
-	HIJACK_NONE,    /* its return is seen in another way */
-	HIJACK_SESSION, /* a session program, which may leave a call alone */
-	HIJACK_ALWAYS,  /* a return probe of its own */
+	HIJACK_NONE,    /* its return is traced in another way */
+	HIJACK_SESSION, /* a session program, which can skip the return of a call */
+	HIJACK_ALWAYS,  /* a return probe */
 };
 
 #define OWN_STACK_TAG ((1ULL << 28) - 1)
 
 /*
- * True if @where is on the stack that the current thread, which is not the first one, was created
- * with: in the mapping of its thread pointer, and below that. The lowest page of the mapping is kept, by a hash of the thread
- * and its memory, over the low bits of the hash: one word, which is written at once. Not static, so
- * that it is verified once.
+ * True if @where is on the stack that the current thread, which is not the first one, was
+ * created with: in the mapping of its thread pointer, below that pointer. Caches the
+ * lowest page of the mapping by a hash of the thread and its address space. Page and low
+ * bits of the hash are one word, so that they are written at once. Not static, so that it
+ * is verified once.
  */
 __noinline int is_on_thread_stack(__u64 where)
 {
@@ -582,14 +597,14 @@ __noinline int is_on_thread_stack(__u64 where)
 	known = *word;
 	if (known && !((known ^ hash) & OWN_STACK_TAG))
 		return where >= known >> 28 << 12;
-	/* Once more where mappings were being changed. */
+	/* Try again, because mappings may have been changing. */
 	if (!mapping_at(pointer, &start) && !mapping_at(pointer, &start))
 		return 0;
 	*word = start >> 12 << 28 | (hash & OWN_STACK_TAG);
 	return where >= start;
 }
 
-/* 0, or why not: as a failed slot_claim(). */
+/* Returns 0 if a return probe is safe, else the error of slot_claim(). */
 static __always_inline int return_is_unsafe(
 	struct task_struct *task, __u64 where, enum hijack hijack)
 {
@@ -604,8 +619,8 @@ static __always_inline int return_is_unsafe(
 	if (where - task->sas_ss_sp < task->sas_ss_size)
 		return task->utask && task->utask->return_instances ? SLOT_OTHER_STACK : 0;
 	/*
-	 * The first thread's pointer is in a mapping of its own, which grows by what is mapped below
-	 * it: stacks of fibers, too.
+	 * The first thread's thread pointer is in another mapping, which can grow by
+	 * mappings below it, such as stacks of fibers.
 	 */
 	top = first_stack(task);
 	if (top ? top - where < FIRST_STACK : is_on_thread_stack(where))

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stacks that calls were made by: each is kept once, and calls have its number; and by which
- * numbers the kernel knows the files that lie on them.
+ * Call stacks: each distinct stack is stored once, and calls have its number. Also the
+ * kernel's identification of the files on them.
  */
 #ifndef FUNCSNOOP_STACKS_BPF_H
 #define FUNCSNOOP_STACKS_BPF_H
 
 #include "python.bpf.h"
 
-const volatile __u32 fsn_walk_one_of = 0; /* one call of so many; 0: all */
-const volatile bool fsn_walks_late = false;  /* only of slow and failed ones, when they end */
-const volatile bool fsn_walks_alone = false; /* and they are told apart by nothing else */
-const volatile __u32 fsn_walk_cnt = 1;    /* walks at once, at most */
+/* N: walk the stack of one of N calls; 0: all */
+const volatile __u32 fsn_walk_one_of = 0;
+/* only for slow and failed calls, when they return */
+const volatile bool fsn_walks_late = false;
+const volatile bool fsn_walks_alone = false; /* and the stack is the only key */
+const volatile __u32 fsn_walk_cnt = 1;    /* maximum number of concurrent walks */
 const volatile __u32 fsn_stack_cnt = 1;
 const volatile __u32 fsn_frames_cnt = 1;
-const volatile int fsn_self = 0; /* of fsn_maps: the process that asks */
+const volatile int fsn_self = 0; /* for fsn_maps: the requesting process */
 
 /* --- stacks ------------------------------------------------------------------------------------- */
 
@@ -42,7 +44,7 @@ static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *
 	(void)__sync_lock_test_and_set(&to->cnt, w->cnt);
 }
 
-/* The number of the stack that @w has found, from 1 on, or 0 where there is no room. */
+/* Returns the number of the stack in @w, from 1 on, or 0 if the table is full. */
 __noinline __u32 stack_find(const struct walk *w, int end)
 {
 	struct fsn_stack *stack;
@@ -106,19 +108,19 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->cfi.total = 0;
 	w->cfi.pages.page = 0;
 	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
-	/* Rules that were kept before an unwind table was made are looked up again. */
+	/* Cached rules are looked up again after a command has built unwind tables. */
 	w->stamp = mappings_stamp(task) + ((__u64)READ(ctl.tables) << 40);
 	w->mapping.end = 0;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;
 	if (!w->trampoline)
-		w->trampoline = ~0ULL; /* there is none: a return address of 0 leads to no probe */
+		w->trampoline = ~0ULL; /* no uprobes: no return address matches */
 	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
 }
 
-/* At most so many of the kernel's: they come first. */
+/* Maximum number of kernel frames; they come first. */
 #define KERNEL_FRAMES 48
 
-/* The first @cnt frames are there. */
+/* The first @cnt frames are already stored. */
 static __always_inline void walk_kernel(struct walk *w, __u32 cnt)
 {
 	for (__u32 i = 0; i < KERNEL_FRAMES && i < cnt; i++) {
@@ -131,8 +133,9 @@ static __always_inline void walk_kernel(struct walk *w, __u32 cnt)
 #define WALK_STEPS_CFI 2048
 
 /*
- * The same where rows are made. Each function returns at once unless it is its turn, and the bound
- * is constant: 6.1 refuses a loop whose calls are chosen by conditions ("back-edge").
+ * The same if rows are built from .eh_frame. Each function returns at once unless it is
+ * its turn, and the bound is constant: 6.1 rejects a loop whose calls depend on
+ * conditions ("back-edge").
  */
 static __always_inline int walk_out_cfi(struct walk *w, int end)
 {
@@ -153,7 +156,7 @@ static __always_inline int walk_out_cfi(struct walk *w, int end)
 	return w->cfi.step ? FSN_WALK_BOUND : FSN_WALK_DEEP;
 }
 
-/* From where it stands to its end, or that to which there was room for. */
+/* Continues the walk to its end or to the frame limit. Returns the enum fsn_walk_end. */
 static __always_inline int walk_out(struct walk *w, int end)
 {
 	if (fsn_cfi)
@@ -163,35 +166,40 @@ static __always_inline int walk_out(struct walk *w, int end)
 	return end ? end : FSN_WALK_DEEP;
 }
 
-/* --- walks that are repeated -------------------------------------------------------------------- */
+/* --- repeated walks ----------------------------------------------------------------- */
 
 /*
- * A walk that meets a page of .eh_frame which is not in memory is repeated by the thread itself,
- * just before it returns to user mode (bpf_task_work, 6.18): programs can sleep there, so that the
- * page is read. The call is counted at once, with a number of its own for the stack up to that page;
- * the complete stack, found later, takes its place (.instead). If the thread exits before, the call
- * is counted, and its stack is marked.
+ * A walk that needs a page of .eh_frame which is not in memory is repeated by the thread
+ * itself, just before it returns to user mode (bpf_task_work, 6.18): BPF programs can
+ * sleep there, so the page is read in. The call is counted at once, with its own number
+ * for the stack up to that page; the complete stack, found later, replaces it (.instead).
+ * If the thread exits before that, the call is counted and its stack is marked.
  *
- * Only in groups without times, since the read takes time; and only files on block devices: a server
- * of FUSE or of a network that does not answer would hold the thread, and with it every detach.
+ * Only in groups without times, because the read delays the call. Only for files on block
+ * devices: a FUSE or network server that does not answer would block the thread, and with
+ * it every detach.
  */
 
 const volatile bool fsn_cold = false;
 
-#define COLD_PROBES 8  /* walks to be repeated of a thread, at most */
-#define COLD_READS  64 /* pages read for one walk, at most */
-#define COLD_STACKS (fsn_stack_cnt / 4) /* numbers that are used up by this, at most */
+#define COLD_PROBES 8  /* maximum number of walks to be repeated per thread */
+#define COLD_READS  64 /* maximum number of pages read for one walk */
+/* maximum number of stack numbers used for this */
+#define COLD_STACKS (fsn_stack_cnt / 4)
 
-/* In a piece of fsn_frames, because programs have no room for another map. */
+/* Stored in a piece of fsn_frames, because the BPF programs cannot use another map. */
 struct cold {
-	__u32 number; /* of the stack */
-	__u32 failed; /* its page can't be read: this walk is the last */
-	__u64 ident;  /* as that of struct walk */
+	__u32 number; /* number of the stack */
+	__u32 failed; /* its page cannot be read: this walk is the last */
+	__u64 ident;  /* as in struct walk */
 	struct walk_start start;
-	struct fsn_file_id id; /* of the file with the page */
+	struct fsn_file_id id; /* the file with the page */
 };
 
-/* The kernel finds this by its name, in a map of which something but the programs has hold. */
+/*
+ * The kernel finds this struct by its name, in a map that is also referenced outside of
+ * the BPF programs.
+ */
 struct bpf_task_work {
 	__u64 opaque;
 } __attribute__((aligned(8)));
@@ -211,7 +219,7 @@ struct {
 #define FS_REQUIRES_DEV  1 /* include/linux/fs.h */
 #define FUSE_SUPER_MAGIC 0x65735546
 
-/* Reading the file of @m waits for nothing but a block device. */
+/* True if reading the file of @m only depends on a block device. */
 static __always_inline bool cold_is_local(const struct mapping *m)
 {
 	struct file *file = (void *)m->file;
@@ -234,7 +242,7 @@ static __always_inline struct cold *cold_at(__u32 i)
 	return (struct cold *)bpf_map_lookup_elem(&fsn_frames, &i);
 }
 
-/* Leaves piece @i to the program that runs, which sends it: cold_send(). */
+/* Passes piece @i to cold_send() in the current BPF program. */
 static __always_inline bool cold_leave(__u64 tid, __u32 i)
 {
 	for (__u32 n = 0; n < FSN_COLD_LEFT; n++)
@@ -244,8 +252,9 @@ static __always_inline bool cold_leave(__u64 tid, __u32 i)
 }
 
 /*
- * The number of the stack that @w has found up to a page which is not in memory, and that is to
- * become the complete one; 0: it is not to be. Not static, so that it is verified once.
+ * Prepares a repetition of walk @w, which has reached a page that is not in memory.
+ * Returns the number of its stack so far, which the complete one will replace; 0: no
+ * repetition. Not static, so that it is verified once.
  */
 __noinline __u32 cold_keep(struct walk *w)
 {
@@ -258,7 +267,7 @@ __noinline __u32 cold_keep(struct walk *w)
 	if (!fsn_cold || !w || !task->mm || READ(ctl.cold_stacks) >= COLD_STACKS ||
 		!cold_is_local(&w->mapping))
 		return 0;
-	id = w->mapping.id; /* a key can't lie there on 6.1 */
+	id = w->mapping.id; /* 6.1 does not accept a map value as a key */
 	ref = bpf_map_lookup_elem(&fsn_file_of, &id);
 	if (!ref || READ(ref->unread))
 		return 0;
@@ -266,7 +275,7 @@ __noinline __u32 cold_keep(struct walk *w)
 	cold = cold_at(i);
 	if (!cold)
 		return 0;
-	/* No other walk has this hash. */
+	/* A hash of its own, so that no other walk shares the number. */
 	w->hash ^= (bpf_ktime_get_ns() ^ (__u64)task->pid << 40) * 0xbf58476d1ce4e5b9ULL;
 	number = stack_find(w, FSN_WALK_NO_PAGE);
 	if (!number)
@@ -280,7 +289,7 @@ __noinline __u32 cold_keep(struct walk *w)
 	return number;
 }
 
-/* Ends the walk @w, which is where it began. The stack's number; 0: there is no room for it. */
+/* Runs the prepared walk @w. Returns the stack's number, or 0 if the table is full. */
 static __always_inline __u32 walk_finish(struct walk *w, int end)
 {
 	__u32 number = 0;
@@ -300,9 +309,9 @@ static __always_inline __u32 walk_finish(struct walk *w, int end)
 }
 
 /*
- * The stack of a call at its entry, by registers there: its number, or 0 where it is not known.
- * @link is where it returns to, on x86-64 0 where that lies at @sp. Not static, so that it is
- * verified once, on its own.
+ * Walks the stack of a call at its entry, from the registers there. Returns its number,
+ * or 0 if not known. @link is the return address; 0 on x86-64 if it is at @sp. Not
+ * static, so that it is verified once.
  */
 __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 {
@@ -333,8 +342,9 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 }
 
 /*
- * The same at its end, where the caller's registers are as they were, but for the stack pointer:
- * behind a return probe the return address is where the kernel goes on.
+ * The same at the return of a call, where the caller's registers are unchanged except for
+ * the stack pointer. After a return probe, the kernel's saved program counter is the
+ * return address.
  */
 __noinline __u32 stack_of_end(__u64 where)
 {
@@ -342,7 +352,10 @@ __noinline __u32 stack_of_end(__u64 where)
 	struct pt_regs *regs;
 	__u64 link;
 
-	/* On arm64 nothing else needs it; whoever calls would leave it out, against the verifier. */
+	/*
+	 * arm64 does not use @where. Without this, the compiler would not pass it, and
+	 * the verifier rejects that.
+	 */
 	asm volatile("" ::"r"(where));
 	if (!fsn_walks_stacks)
 		return 0;
@@ -357,9 +370,12 @@ __noinline __u32 stack_of_end(__u64 where)
 	return stack_of_call(REG_SP(regs), REG_FP(regs), link);
 }
 
-/* --- of threads ------------------------------------------------------------------------------- */
+/* --- stacks of threads -------------------------------------------------------------- */
 
-/* What is behind @bytes of the kernel's frames in @w, which is claimed: as for stack_of_call(). */
+/*
+ * Walks the user stack after @bytes of kernel frames in the claimed @w. Returns as
+ * stack_of_call().
+ */
 __noinline __u32 walk_thread(struct walk *w, __u32 bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -377,7 +393,7 @@ __noinline __u32 walk_thread(struct walk *w, __u32 bytes)
 	return walk_finish(w, end);
 }
 
-/* What the current thread does: the kernel's frames, then its own. */
+/* Walks the current thread's stack: kernel frames, then user frames. */
 static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
 {
 	struct walk *w;
@@ -394,7 +410,7 @@ static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
 	return walk_thread(w, bytes > 0 ? bytes : 0);
 }
 
-/* Where the current thread went into the kernel; 0: it is one of the kernel's own. */
+/* Walks the user stack from the thread's entry to the kernel; 0 for a kernel thread. */
 static __always_inline __u32 stack_of_user(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -403,9 +419,9 @@ static __always_inline __u32 stack_of_user(void)
 	return task->mm ? stack_of_call(REG_SP(regs), REG_FP(regs), REG_IP(regs)) : 0;
 }
 
-/* --- walks that are repeated, in the thread ----------------------------------------------------- */
+/* --- repeated walks, in the thread -------------------------------------------------- */
 
-/* The frames of the kernel that the stack of @cold begins with. */
+/* Copies the kernel frames of the stack of @cold. */
 static __always_inline void cold_kernel(const struct cold *cold, struct walk *w)
 {
 	__u32 at = cold->number - 1, first;
@@ -430,9 +446,9 @@ static __always_inline void cold_kernel(const struct cold *cold, struct walk *w)
 #define COLD_PLACES 8
 
 /*
- * Where the process has the page of the file that @w has missed; 0: not known. Other segments than
- * that of the code may lie elsewhere, as the file's program headers say; of the page with those they
- * are not known yet.
+ * The address at which the process maps the missing page of the file; 0: not known. By
+ * the file's program headers, other segments than that of the code can have another
+ * offset. For the page with these headers, that is not known yet.
  */
 static __always_inline __u64 cold_place(const struct cold *cold, struct walk *w)
 {
@@ -456,8 +472,8 @@ static __always_inline __u64 cold_place(const struct cold *cold, struct walk *w)
 }
 
 /*
- * Repeats walk @i. The address at which the process has the page that is needed to go on; 0: it is
- * over, and the stack that it has found is the one instead.
+ * Repeats walk @i. Returns the address of the page that it needs to continue; 0: the walk
+ * is complete, and its stack replaces the first one.
  */
 __noinline __u64 cold_walk(__u32 i)
 {
@@ -468,7 +484,10 @@ __noinline __u64 cold_walk(__u32 i)
 	__u64 page = 0;
 	int end;
 
-	/* Without room for its frames there is none for those of the kernel, either. */
+	/*
+	 * If the table of frames was full for the stack, there are no kernel frames
+	 * either.
+	 */
 	if (!fsn_cold || !cold || !stack || !READ(stack->cnt) || !bpf_get_current_task_btf()->mm)
 		return 0;
 	w = walk_claim();
@@ -490,7 +509,7 @@ __noinline __u64 cold_walk(__u32 i)
 	return page;
 }
 
-/* The file has a page that can't be read: no walk waits for it any more. */
+/* The file has a page that cannot be read: no walk is repeated for it any more. */
 static __always_inline void cold_fail(struct cold *cold)
 {
 	struct fsn_file_id id = cold->id;
@@ -520,8 +539,8 @@ static int cold_read(void *map, void *key, struct work *work)
 }
 
 /*
- * Stands for bpf_task_work_schedule_resume(), whose number lib/kernel/work.c puts here: old kernels
- * refuse a program that names it, even where it is never called.
+ * Placeholder for bpf_task_work_schedule_resume(), whose number lib/kernel/work.c
+ * inserts: old kernels reject a program that names it, even in dead code.
  */
 static long (*const task_work_resume)(struct task_struct *task, struct work *work, void *map,
 	void *callback, void *unused) = (void *)FSN_TASK_WORK;
@@ -541,8 +560,9 @@ static __always_inline struct work *work_claim(__u32 tid, __u32 cold)
 }
 
 /*
- * Walks that this program has left are repeated later. To stand in programs themselves: who names a
- * callback that sleeps counts as one that sleeps, and can't be called by them.
+ * Schedules the repetition of this program's walks. Inlined in BPF programs themselves: a
+ * function that names a sleepable callback counts as sleepable and cannot be called by
+ * them.
  */
 static __always_inline void cold_send(void)
 {
@@ -562,7 +582,7 @@ static __always_inline void cold_send(void)
 	}
 }
 
-/* --- what files are called here ------------------------------------------------------------------ */
+/* --- identification of files -------------------------------------------------------- */
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -575,8 +595,8 @@ struct bpf_iter__task_vma {
 } __core;
 
 /*
- * What the process that asks has mapped: by which numbers walks will know those files, which is
- * not always what stat(2) says.
+ * Lists the mappings of the requesting process with the kernel's identification of their
+ * files, which can differ from stat(2).
  */
 SEC("iter/task_vma")
 int fsn_maps(struct bpf_iter__task_vma *ctx)
@@ -597,14 +617,16 @@ int fsn_maps(struct bpf_iter__task_vma *ctx)
 	return 0;
 }
 
-/* --- where threads sleep ------------------------------------------------------------------------ */
+/* --- sleeping threads --------------------------------------------------------------- */
 
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 } __core;
 
-/* Registers of all threads that sleep, as they were when they went into the kernel. */
+/*
+ * Lists the registers of all sleeping threads, as they were at their entry to the kernel.
+ */
 SEC("iter/task")
 int fsn_threads(struct bpf_iter__task *ctx)
 {

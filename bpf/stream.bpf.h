@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Handing calls to those who look on. Nobody is woken up: readers look by themselves, as a
- * wake-up costs thirty times what a record does. What finds no room is counted. And keeping
- * those that were slow.
+ * Streams: passes calls to readers, and saves slow calls. Readers poll the ring buffer,
+ * because a wake-up costs thirty times as much as a record. Records dropped because the
+ * buffer is full are counted.
  */
 #ifndef FUNCSNOOP_STREAM_BPF_H
 #define FUNCSNOOP_STREAM_BPF_H
@@ -18,7 +18,7 @@ struct event_more {
 	struct fsn_more more;
 };
 
-/* As much of it as the group's map has, which the verifier knows. */
+/* Copies as much as the group's map has; the verifier knows that size. */
 static __always_inline void more_copy(struct fsn_more *to, const struct fsn_more *from)
 {
 	if (fsn_wide)
@@ -34,7 +34,7 @@ static __always_inline struct event_more *event_more_reserve(void *ring)
 	return bpf_ringbuf_reserve(ring, sizeof(struct event_more) - FSN_STR_SPARED, 0);
 }
 
-/* Which of the running streams want records of the function. */
+/* Mask of the running streams that receive records of the function. */
 static __always_inline __u32 streams_of(__u32 fn)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -52,7 +52,7 @@ static __always_inline bool has_more(__u32 fn)
 	return conf && (conf->stack_cnt || conf->str[0]);
 }
 
-/* Where the text of argument @where is: 1 + register, or a word of the stack. */
+/* Address of the text of argument @where: 1 + register, or a word of the stack. */
 static __always_inline __u64 text_address(
 	const struct fsn_args *args, const struct fsn_more *more, __u32 where)
 {
@@ -65,8 +65,9 @@ static __always_inline __u64 text_address(
 }
 
 /*
- * Text @nth of a call. What isn't there (never touched, swapped out) can't be waited for: it is
- * marked by 0, -1. In a function of its own, as all that calls it has little room on the stack.
+ * Saves text @nth of a call. BPF cannot wait for text that is not in memory (never
+ * touched, swapped out): it is marked by 0, -1. Not inlined, because its callers have
+ * little stack left.
  */
 static __noinline int text_keep(const struct fsn_conf *conf, const struct fsn_args *args,
 	struct fsn_more *more, int nth)
@@ -83,7 +84,7 @@ static __noinline int text_keep(const struct fsn_conf *conf, const struct fsn_ar
 		size = FSN_STR_BYTES;
 	more->room = size;
 	len = text_read(to, size, where, text);
-	/* Of an empty text some kernels (6.12) count no zero byte. */
+	/* Some kernels (6.12) return a length without the zero byte for an empty text. */
 	if (len <= 1) {
 		to[0] = 0;
 		to[1] = len < 0 ? -1 : 0;
@@ -91,13 +92,16 @@ static __noinline int text_keep(const struct fsn_conf *conf, const struct fsn_ar
 	return 0;
 }
 
-/* Reads what the registers don't hold of a call's arguments. */
+/* Reads the arguments that are not in registers. */
 static __noinline int more_read(const struct fsn_conf *conf, const struct fsn_args *args,
 	struct fsn_more *more, __u64 sp)
 {
 	__u64 size = conf->stack_cnt * sizeof(*more->stack);
 
-	/* Two tests of the value that is used: verifiers before 6.13 don't follow one of size - 1. */
+	/*
+	 * Tests the used value twice: verifiers before 6.13 do not track a test of size -
+	 * 1.
+	 */
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(more->stack))
 		return 0;
@@ -111,7 +115,7 @@ static __noinline int more_read(const struct fsn_conf *conf, const struct fsn_ar
 	return 0;
 }
 
-/* The same, kept of the call in @slot. */
+/* The same, saved for the call in @slot. */
 __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -121,7 +125,7 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 	return conf && args && more ? more_read(conf, args, more, sp) : 0;
 }
 
-/* Its reader is gone: from here on the stream costs nothing. */
+/* Stops a stream whose reader is gone. */
 static __always_inline int stream_lapse(__u32 i)
 {
 	(void)__sync_fetch_and_and(&ctl.streams, ~(1U << (i & 31)));
@@ -129,7 +133,10 @@ static __always_inline int stream_lapse(__u32 i)
 	return 0;
 }
 
-/* The process of the call in @slot, which is not that of who waits when it has the CPU again. */
+/*
+ * The process of the call in @slot. At the end of a wait, the current process is another
+ * one.
+ */
 static __always_inline __u32 slot_pid(__u32 slot)
 {
 	struct wait *wait = fsn_waits ? bpf_map_lookup_elem(&fsn_wait, &slot) : NULL;
@@ -138,8 +145,8 @@ static __always_inline __u32 slot_pid(__u32 slot)
 }
 
 /*
- * Whether stream @i wants a record of a call of process @pid with these flags. How long it took
- * may not be known.
+ * True if stream @i selects a call of process @pid with these flags. @ns is ignored for
+ * untimed calls.
  */
 __noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns, __u32 pid)
 {
@@ -179,7 +186,7 @@ static __noinline int stream_lost(__u32 i)
 	return 0;
 }
 
-/* What records of calls have in common, whoever they are for. */
+/* Fills the members that all records of calls have. */
 static __noinline int call_fill(struct call *call, __u32 fn, __u32 flags)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -204,8 +211,8 @@ static __always_inline void call_fill_wait(struct call *call, __u32 slot)
 }
 
 /*
- * The end of the call in @slot, which is locked: its arguments are there. After call_fill(), which
- * takes it for one of the current thread.
+ * Fills in the return of the call in the locked @slot. To be called after call_fill(),
+ * which fills in the current thread.
  */
 static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u64 result)
 {
@@ -230,7 +237,7 @@ static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u
 	return 0;
 }
 
-/* Of a record for stream @i, of the call in @slot, if it has one. */
+/* Fills in a record for stream @i, of the call in @slot or NO_SLOT. */
 static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 slot)
 {
 	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
@@ -243,8 +250,8 @@ static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 slot)
 }
 
 /*
- * Room for a record in the ring of stream @i, with what stands in @slot beyond registers.
- * Inlined, as the verifier follows the reservation.
+ * Reserves a record in the ring of stream @i, and copies the arguments in @slot that are
+ * not in registers. Inlined, because the verifier tracks the reservation.
  */
 static __always_inline struct fsn_event *event_reserve(
 	__u32 i, __u32 fn, __u32 slot, __u32 *flags)
@@ -275,7 +282,10 @@ static __noinline __u64 slot_start(__u32 slot)
 	return set ? set->call[slot % FSN_WAYS].start : 0;
 }
 
-/* The end of the call in @slot, which is locked, for one stream. @how: stream, flags << 8. */
+/*
+ * Sends the return of the call in the locked @slot to one stream. @how: stream, flags <<
+ * 8.
+ */
 __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 result)
 {
 	__u32 flags = how >> 8;
@@ -290,7 +300,7 @@ __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 resul
 	return 0;
 }
 
-/* The same for all streams that want it. @flags: FSN_CALL_... */
+/* The same for all streams that select it. @flags: FSN_CALL_... */
 __noinline int stream_ends(__u32 fn, __u32 slot, __u64 ns, __u32 flags, __u64 result)
 {
 	__u32 streams = streams_of(fn);
@@ -304,7 +314,7 @@ __noinline int stream_ends(__u32 fn, __u32 slot, __u64 ns, __u32 flags, __u64 re
 	return 0;
 }
 
-/* An entry, or a call that is over with it, for one stream. */
+/* Sends an entry, or a call whose entry is its return, to one stream. */
 static __noinline int stream_entry(
 	struct pt_regs *ctx, __u32 how, __u32 fn, __u32 slot, __u64 now)
 {
@@ -326,7 +336,7 @@ static __noinline int stream_entry(
 	return 0;
 }
 
-/* The same of what has no slot, with what is to be read now. */
+/* The same for a call without a slot: reads its other arguments now. */
 static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u64 now)
 {
 	__u32 i = how & 0xff;
@@ -351,7 +361,7 @@ static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u6
 	return 0;
 }
 
-/* The same for all streams that want it. */
+/* The same for all streams that select it. */
 static __noinline int stream_entries(
 	struct pt_regs *ctx, __u32 fn, __u32 slot, __u64 now, __u32 flags)
 {
@@ -367,7 +377,7 @@ static __noinline int stream_entries(
 	return 0;
 }
 
-/* That of the call in @slot, which is locked, for one stream. */
+/* Sends the entry of the call in the locked @slot to one stream. */
 static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 {
 	__u32 flags = FSN_CALL_ENTRY | (slot_flags(slot) & FSN_CALL_NO_ARGS);
@@ -384,8 +394,8 @@ static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 }
 
 /*
- * The same for all streams that want it; its arguments are kept. Not static, so that it is
- * verified once.
+ * The same for all streams that select it; its arguments are saved. Not static, so that
+ * it is verified once.
  */
 __noinline int stream_begins(__u32 fn, __u32 slot, __u64 now)
 {
@@ -397,7 +407,7 @@ __noinline int stream_begins(__u32 fn, __u32 slot, __u64 now)
 	return 0;
 }
 
-/* A call of a function that is only counted. */
+/* Sends a call of a function that is only counted. */
 static __noinline int stream_counted(struct pt_regs *ctx, __u32 fn, bool same)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -419,7 +429,7 @@ static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
 	return 0;
 }
 
-/* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
+/* Saves a slow call. Its slot is still locked, so its arguments are valid. */
 __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
 {
 	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Calls that leave by a jump. What they jump to goes on with them at the same stack pointer,
- * and returns to their caller: where its ends are probed, they are seen there.
+ * Tail calls. The target runs at the same stack pointer and returns to the caller of the
+ * call that jumped: if the target's returns are probed, the call's return is traced
+ * there.
  *
- * "A ret ends whatever is at its stack pointer" would be wrong: all calls that one function
- * makes have the same one, and what an exception or longjmp() has left stands there, too. So
- * each jump marks the calls that it leaves with, by where it leads and by their return address;
- * the entry of that place, where it is probed, tells those that have come there from those
- * that never did, or that were there before; and a ret ends what is marked with its place
- * and return address. What is marked otherwise, or not at all, is over.
+ * A ret cannot simply end all calls at its stack pointer: all calls made by one function
+ * have the same one, and so have calls left by an exception or longjmp(). So each tail
+ * call marks the calls that leave through it with its target and their return address.
+ * The entry of the target, if it is probed, distinguishes calls that have arrived there
+ * from those that did not or that were there before. A ret ends the calls marked with its
+ * function and return address. Calls with another mark, or without one, are over.
  *
- * Recursion by jumps needs one slot a function: a call that is reached again is part of the
- * outer one. One case is left: an exception or longjmp() leaves a place whose entry is not
- * probed, and the very instruction that had called the function that jumped there then calls
- * the place itself. Thread exit and exec are as with other calls.
+ * Tail recursion needs one slot per function: a call that is reached again is part of the
+ * outer one. One case remains wrong: an exception or longjmp() leaves a target whose
+ * entry is not probed, and then the call instruction that had called the jumping function
+ * calls the target itself. Thread exit and exec are handled as for other calls.
  */
 #ifndef FUNCSNOOP_TAILS_BPF_H
 #define FUNCSNOOP_TAILS_BPF_H
@@ -24,8 +25,8 @@
 #include "stream.bpf.h"
 
 /*
- * Does the jump that is probed leave its function? What does a call find that ends early? Flags
- * and registers, evaluated.
+ * Evaluation of flags and registers: is a probed jump taken, does it leave its function,
+ * and what is the result of a call that ends early?
  */
 
 struct {
@@ -35,7 +36,7 @@ struct {
 	__type(value, struct fsn_jump);
 } fsn_jumps SEC(".maps");
 
-/* Conditions above the processor's own 16; lib/code/plan.h has the same numbers. */
+/* Conditions after the processor's own 16; lib/code/plan.h has the same numbers. */
 #define COND_CXZ  16
 #define COND_ECXZ 17
 #define COND_CBZ  18
@@ -85,7 +86,7 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 	return yes != (cond & 1);
 }
 
-/* By the processor's numbers. */
+/* Register by the processor's number. */
 static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 {
 	__u64 value = 0;
@@ -164,9 +165,9 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 #endif
 
 /*
- * Where a jump leads that leaves: what its cookie has from FSN_COOKIE_WAIT_SHIFT on; 0 if that is
- * not known. One through a word of the dynamic linker's leads to another file's function where
- * that has one of the same name, and through the linker before that has looked it up.
+ * The target of a tail call: its cookie's bits from FSN_COOKIE_WAIT_SHIFT on; 0 if not
+ * known. A jump through a GOT entry leads to another file's function of the same name if
+ * symbol interposition applies, and to the dynamic linker before the symbol is resolved.
  */
 static __always_inline __u64 jump_leads(const struct pt_regs *ctx, __u64 cookie)
 {
@@ -199,7 +200,7 @@ static __always_inline bool jump_leaves(const struct pt_regs *ctx, __u64 cookie)
 	return true;
 }
 
-/* Early ends: where the return address lies. */
+/* Early exits: address of the return address. */
 static __always_inline __u64 early_sp(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u64 sp = REG_SP(ctx), fp = REG_FP(ctx);
@@ -208,7 +209,7 @@ static __always_inline __u64 early_sp(const struct pt_regs *ctx, __u64 cookie)
 	return (cookie >> FSN_COOKIE_FP_SHIFT & 1 ? fp : sp) + ((__s64)cookie >> FSN_COOKIE_PLACE_SHIFT) * 8;
 }
 
-/* And what the result will be. */
+/* Early exits: the result of the call. */
 static __always_inline __u64 early_result(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 unused = (64 - (64 >> (cookie >> FSN_COOKIE_CUT_SHIFT & 3))) & 63;
@@ -221,7 +222,7 @@ static __always_inline __u64 early_result(const struct pt_regs *ctx, __u64 cooki
 	return result << unused >> unused;
 }
 
-/* --- counted, and taken off ----------------------------------------------------------- */
+/* --- counters and corrections ------------------------------------------------------- */
 
 static __noinline int count_chained(__u32 fn)
 {
@@ -233,8 +234,9 @@ static __noinline int count_chained(__u32 fn)
 }
 
 /*
- * An end without a slot: its call began before, or in a parent, or was not followed. Where
- * calls are chosen by their arguments it says nothing: most are not followed.
+ * Counts a return without a slot: its call started before the attach, or in a parent
+ * process, or was untracked. With --if, most calls are untracked, so it is not counted as
+ * unmatched.
  */
 __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 {
@@ -246,7 +248,7 @@ __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 		add(&stat->n.unmatched, 1);
 	else if (stat && hit == HIT_END)
 		add(&stat->n.strays, 1);
-	/* No ret's hit: a jump's, or none of its own. */
+	/* Not the hit of a ret, but of a tail call, or without a hit of its own. */
 	if (stat && told && hit != HIT_END)
 		add(&stat->n.led, 1);
 	if (stat && hit == HIT_PASSED)
@@ -256,7 +258,7 @@ __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 	return 0;
 }
 
-/* An end of what the filters leave out. */
+/* Counts the return of a call that the filters have rejected. */
 static __noinline int count_stray(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -266,7 +268,9 @@ static __noinline int count_stray(__u32 fn)
 	return 0;
 }
 
-/* A probe on a jump that did not leave: what it takes is part of what the group costs. */
+/*
+ * Counts a probe hit on a jump that stayed in the function: part of the group's overhead.
+ */
 static __noinline int count_passed(__u32 fn, __u64 where)
 {
 	struct fsn_stat *stat =
@@ -291,7 +295,9 @@ static __always_inline struct fsn_place *place_of(__u32 place)
 	return place < fsn_fn_cnt ? NULL : bpf_map_lookup_elem(&fsn_places, &i);
 }
 
-/* Its ends are hit by other callers more than they end tracked calls. */
+/*
+ * True if the target's exits are hit more often by other callers than by tracked calls.
+ */
 static __always_inline bool is_dear(__u32 to)
 {
 	struct fsn_place *place = place_of(to);
@@ -299,7 +305,10 @@ static __always_inline bool is_dear(__u32 to)
 	return place && place_is_dear(READ(place->hits), READ(place->ended));
 }
 
-/* The call in the locked @slot goes on where no end is seen: no result, no duration. */
+/*
+ * Ends the call in the locked @slot without a result or duration, because its return is
+ * not traced.
+ */
 __noinline int end_untimed(__u32 fn, __u32 slot, __u64 now)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -322,7 +331,7 @@ __noinline int end_untimed(__u32 fn, __u32 slot, __u64 now)
 	return 0;
 }
 
-/* Whether the call under @seen is in @place now. */
+/* True if the call with key @seen is in @place now. */
 static __always_inline bool is_at(
 	const struct fsn_mark *mark, __u64 seen, __u32 place, __u64 back)
 {
@@ -332,7 +341,10 @@ static __always_inline bool is_at(
 	       (back == ANY_ADDRESS || mark->back == back);
 }
 
-/* It is, and jumps on, its slot being locked: there it is marked, else it ends. */
+/*
+ * Handles such a call, whose slot is locked, at a tail call: marks it, or ends it if the
+ * target is not tracked.
+ */
 static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, __u64 seen,
 	__u64 how, __u64 back)
 {
@@ -351,7 +363,9 @@ static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, 
 	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
 }
 
-/* A hit of a probe of @place, no function's, is one of the function that has it there. */
+/*
+ * Counts a hit of target @place outside the group for the function that owns its probes.
+ */
 static __noinline int count_place(__u32 place, int stepped)
 {
 	struct fsn_place *other = place_of(place);
@@ -366,7 +380,7 @@ static __noinline int count_place(__u32 place, int stepped)
 	return 0;
 }
 
-/* A jump of @fn was hit that is dearer than others. */
+/* Counts a hit of a single-stepped jump of @fn. */
 static __noinline int count_step(__u32 fn)
 {
 	struct fsn_stat *stat =
@@ -377,7 +391,9 @@ static __noinline int count_step(__u32 fn)
 	return 0;
 }
 
-/* Whether the kernel steps the instruction of an end that is no early one. */
+/*
+ * True if the kernel single-steps the probed instruction; for exits that are not early.
+ */
 static __always_inline bool end_is_stepped(__u64 kind, __u64 cookie)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -388,7 +404,10 @@ static __always_inline bool end_is_stepped(__u64 kind, __u64 cookie)
 #endif
 }
 
-/* A call of @fn has ended by the probe of what it was led to, which counts its own hits. */
+/*
+ * Counts a return of @fn traced by the probe of a tail call's target, which counts its
+ * own hits.
+ */
 static __noinline int count_led(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -398,7 +417,10 @@ static __noinline int count_led(__u32 fn)
 	return 0;
 }
 
-/* The hit of a jump that is followed is counted as cost; the call's time goes without it. */
+/*
+ * Counts the hit of a tracked tail call as overhead, which is not part of the call's
+ * time.
+ */
 static __noinline int count_jump(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -408,17 +430,18 @@ static __noinline int count_jump(__u32 fn)
 	return 0;
 }
 
-/* A jump that calls leave by. */
+/* A tail call that calls leave through. */
 struct leaving {
 	__u32 no; /* of their set */
 	__u32 place;
 	__u64 back;
-	__u64 how; /* as call_leaves() has it, 0 also for what is not followed */
+	__u64 how; /* as in call_leaves(); 0 also if the target is not tracked */
 };
 
 /*
- * One of the calls at a jump's stack pointer, @way under @seen, leaves by it if it is there;
- * else it is over. Returns its key, or 0. As end_left_way(), verified once.
+ * Handles one call at the stack address of a tail call, @way under @seen: it leaves if it
+ * is in the jumping function, else it is over. Returns its key, or 0. Not static, like
+ * end_left_way().
  */
 __noinline __u64 call_leaves_way(
 	struct fsn_set *set, __u32 way, __u64 seen, const struct leaving *jump)
@@ -438,9 +461,9 @@ __noinline __u64 call_leaves_way(
 }
 
 /*
- * A jump leaves @place, a function or not: all calls that are there now go on where it leads.
- * @how: what stands in its cookie from FSN_COOKIE_WAIT_SHIFT on, 0: not known where; and
- * LEAVES_AT_ONCE where the probe is the entry's, too.
+ * Handles a tail call of @place, which is a function of the group or not: all calls in it
+ * continue at the target. @how: cookie bits from FSN_COOKIE_WAIT_SHIFT on, 0: target not
+ * known; with LEAVES_AT_ONCE if the function's entry is this jump.
  */
 __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 {
@@ -470,7 +493,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 	return 0;
 }
 
-/* Whether some call that has left by a jump may stand at @where. */
+/* True if some call at @where may have left through a tail call. */
 static __always_inline bool some_left(__u64 where)
 {
 	__u32 no = set_index(bpf_get_current_task_btf()->tgid, where);
@@ -485,19 +508,19 @@ static __always_inline bool some_left(__u64 where)
 	return used & FSN_KEY_LEFT;
 }
 
-/* An end at which calls may be that have left by jumps. */
+/* A return at which calls may return that have left through tail calls. */
 struct left_end {
 	__u32 no; /* of their set */
 	__u32 place;
 	__u64 back, now, result;
 };
 
-#define ENDED     1 /* some call */
-#define ENDED_OWN 2 /* one of the place itself */
+#define ENDED     1 /* some call has returned */
+#define ENDED_OWN 2 /* a call of @place itself has */
 
 /*
- * One of them, @way under @seen, ends if it has come there; else it is over. Not static, so that it
- * is verified once, and for no way in particular.
+ * Handles one such call, @way under @seen: it returns if it has arrived here, else it is
+ * over. Not static, so that it is verified once, for any way.
  */
 __noinline int end_left_way(
 	struct fsn_set *set, __u32 way, __u64 seen, const struct left_end *end)
@@ -533,9 +556,10 @@ __noinline int end_left_way(
 }
 
 /*
- * A call of @place ends, and with it those that have come there by jumps: ENDED, and with ENDED_OWN
- * one of these is of the place itself, so that the call that ends has no slot of its own. @link: as
- * for return_address(), or ANY_ADDRESS where a return probe has taken it, and the entry is probed.
+ * Handles a return of @place for the calls that have arrived there through tail calls.
+ * Returns a mask of ENDED and ENDED_OWN. With ENDED_OWN, one of these is of @place
+ * itself, so the returning call has no slot of its own. @link: as for return_address(),
+ * or ANY_ADDRESS if a return probe has replaced the address and the entry is probed.
  */
 __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 {

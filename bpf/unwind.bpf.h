@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whose call it is: the user's stack, followed from the call outwards.
+ * Walks the user stack from a call outwards.
  *
- * What is found of an address is kept in a table of so many places, each for one address in one
- * process; what is not there is looked for: the file that is mapped there, and the row of that
- * file (lib/unwind) which holds at that place. Frames are a file's number and an offset in it,
- * so that they are the same in all processes, and can be named when those are gone.
+ * The rule for an address in a process is cached in a table of fixed size. If it is not
+ * cached, the walk finds the file mapped at the address, and the row of the file's unwind
+ * table (lib/unwind) that covers the address. Frames are a file's number and an offset in
+ * it, so that they are the same in all processes and can be named after these have
+ * exited.
  *
- * Programs are preemptible: what a walk works with is claimed by compare-and-exchange, and given
- * back. Of memory as much is read at once as lies in one page, since what lies in the next may
- * not be there, and can't be waited for.
+ * BPF programs can be preempted, so the state of a walk is claimed by
+ * compare-and-exchange and released. A read of memory does not cross a page, because the
+ * next page may not be in memory, and BPF cannot wait for it.
  *
- * Recursion is followed as it comes. What longjmp and exceptions leave behind is below the stack
- * pointer, where nobody looks. A file that is unmapped, and another in its place: what was kept of
- * an address has a stamp, which is another one when anything was unmapped since, and is then looked
- * for again.
+ * Recursion needs no special case. Frames left by longjmp and exceptions are below the
+ * stack pointer and are not read. Each cached rule has a stamp, which changes when
+ * anything is unmapped: then the rule is looked up again, because another file may be
+ * mapped at the address.
  */
 #ifndef FUNCSNOOP_UNWIND_BPF_H
 #define FUNCSNOOP_UNWIND_BPF_H
@@ -29,19 +30,21 @@
 #include "pages.bpf.h"
 #include "cfi.bpf.h"
 
-const volatile bool fsn_walks_python = false; /* frames of Python take an interpreter's place */
-const volatile bool fsn_stack_holds = false; /* until there is a table, where that harms nobody */
+/* Python frames replace those of an interpreter */
+const volatile bool fsn_walks_python = false;
+/* stops a process until its unwind table is built, if that is safe */
+const volatile bool fsn_stack_holds = false;
 
 #define WINDOW_WORDS 256 /* 2 KiB */
 
 struct mm_struct___number {
-	int mm_lock_seq; /* since 6.4, */
+	int mm_lock_seq; /* since 6.4 */
 } __core;
 
 struct mm_struct___counted {
 	struct {
 		unsigned int sequence;
-	} mm_lock_seq; /* and in this form since 6.13 */
+	} mm_lock_seq; /* since 6.13 */
 } __core;
 
 struct mm_struct___flushed {
@@ -54,72 +57,73 @@ struct mm_struct___flushed {
 
 #define PYTHON_WORDS 32
 
-/* What is to be done before a walk goes on: bpf/python.bpf.h. */
+/* Next step of a walk in an interpreter's frame: bpf/python.bpf.h. */
 enum python_step {
-	PYTHON_BEGIN = 1, /* with a frame of an interpreter's function, */
-	PYTHON_FIND,      /* the thread, */
-	PYTHON_CALL,      /* what is this call's, */
-	PYTHON_FRAME,     /* one of its frames, */
+	PYTHON_BEGIN = 1, /* start at the interpreter's frame */
+	PYTHON_FIND,      /* find the thread state */
+	PYTHON_CALL,      /* find the frames of this call */
+	PYTHON_FRAME,     /* read a frame */
 	PYTHON_PUSH,
-	PYTHON_NAME, /* which nobody has seen, */
+	/* a new code object: */
+	PYTHON_NAME,
 	PYTHON_FILE,
 	PYTHON_HASH,
 	PYTHON_KEEP,
 	PYTHON_WRITE,
-	PYTHON_FAIL, /* or nothing */
+	PYTHON_FAIL, /* keep the interpreter's frame */
 };
 
 struct python {
-	__u32 step, cnt;    /* .cnt: of the walk with the interpreter's own frame */
-	__u64 at, low;      /* that one's address, and the stack pointer in it */
-	__u64 hash, with;   /* of the walk without it, and with it */
-	__u64 native;       /* it */
-	__u64 base, state;  /* where its file would begin; what is kept of the thread */
-	__u64 frame, cframe; /* which come next */
-	__u64 first;        /* the first of the call */
-	__u64 last;         /* it is the call's last */
+	__u32 step, cnt;    /* .cnt: frames of the walk including the interpreter's */
+	__u64 at, low;      /* address of that frame, and its stack pointer */
+	__u64 hash, with;   /* hash of the walk without and with that frame */
+	__u64 native;       /* that frame */
+	__u64 base, state;  /* load address of its file; thread state */
+	__u64 frame, cframe; /* next ones */
+	__u64 first;        /* the first one of the call */
+	__u64 last;         /* 1: the last one of the call */
 	__u64 code, instruction, number, stamp;
-	__u64 name, file, lines; /* of the code, in the process */
-	__u64 text_len, text_kind, text_bytes; /* of the name, or the file's */
+	__u64 name, file, lines; /* addresses of the code object's members */
+	__u64 text_len, text_kind, text_bytes; /* of the name or the file name */
 	__u64 hashed;
 	struct fsn_python p;
 	__u64 words[PYTHON_WORDS];
 	struct fsn_python_code made;
 };
 
-/* The registers that a walk begins with, behind so many frames of the kernel. */
+/* Registers at the start of the user stack, after .cnt kernel frames. */
 struct walk_start {
 	__u64 pc, sp, fp;
 	__u32 exact, cnt;
 };
 
-/* One that is being made. */
+/* A walk in progress. */
 struct walk {
 	__u32 busy, cnt;
-	__u32 exact; /* .pc is where it goes on, not behind a call */
-	__u32 met;   /* a file that nobody had met before */
+	__u32 exact; /* .pc is the next instruction, not a return address */
+	__u32 met;   /* a file was met for the first time */
 	__u64 pc, sp, fp;
-	__u64 ident; /* of the process, and the program that it runs */
-	__u64 stamp; /* of what it has mapped, as it is when the walk begins */
-	__u64 known, known_row; /* .frame and .row as they were kept, with another stamp */
-	__u64 trampoline, instance; /* where return probes lead; what is not passed of those */
-	__u64 from, bytes; /* of the stack what is in .window */
+	__u64 ident; /* of the process and its current program */
+	__u64 stamp; /* of its mappings, at the start of the walk */
+	__u64 known, known_row; /* cached .frame and .row with another stamp */
+	__u64 trampoline, instance; /* uretprobe trampoline; the next return instance */
+	__u64 from, bytes; /* part of the stack in .window */
 	__u64 hash;
-	__u64 frame, row; /* of the address that was looked for */
-	struct mapping mapping; /* which holds it */
+	__u64 frame, row; /* of the current address */
+	struct mapping mapping; /* the mapping that contains it */
 	__u64 frames[FSN_FRAMES_MAX + 1];
 	__u64 window[WINDOW_WORDS];
 	struct python py;
 	struct walk_start start;
-	__u64 at;          /* the address that .cfi is of */
+	__u64 at;          /* the address of .cfi */
 	__u64 tag;         /* of .cfi's row in fsn_cfi_rows */
-	__u32 made;        /* rows made by this walk */
-	__u32 have;        /* .cfi has ended: HAVE_... */
+	__u32 made;        /* rows built in this walk */
+	__u32 have;        /* result of .cfi: HAVE_... */
 	struct cfi cfi;
 };
 enum { HAVE_NOTHING, HAVE_ROW, HAVE_END };
 
-/* The rule of an address; .at is RULE_LOCKED during a write. */
+/* A cached rule of an address; .at is RULE_LOCKED during a write. */
 struct rule {
 	__u64 at, ident, stamp, frame, row;
 };
@@ -164,14 +168,14 @@ struct {
 	__type(value, struct cfi_file_kept);
 } fsn_cfi_files SEC(".maps");
 
-/* --- what holds at an address ----------------------------------------------------------------- */
+/* --- rules -------------------------------------------------------------------------- */
 
 #define ROW_HOW(row) ((row) >> 32 & FSN_UNWIND_HOW)
 #define ROW_IS_PYTHON(row) ((row) >> 32 & FSN_UNWIND_PYTHON)
 #define ROW_FP(row)  ((__s64)((row) << 16) >> 56)
 #define ROW_CFA(row) ((row) >> 48)
 
-/* The row of @file that holds at @offset, as a word. */
+/* The row of @file that covers @offset, as a word. */
 static __always_inline __u64 row_search(__u32 file, __u64 offset)
 {
 	struct fsn_unwind_row *row;
@@ -181,12 +185,12 @@ static __always_inline __u64 row_search(__u32 file, __u64 offset)
 	table = bpf_map_lookup_elem(&fsn_tables, &file);
 	if (!table)
 		return 0;
-	/* The first row says how many there are. */
+	/* The first row has the number of rows. */
 	head = bpf_map_lookup_elem(table, &none);
 	if (!head)
 		return 0;
 	high = ((struct fsn_unwind_row *)head)->offset;
-	/* [low, high): behind the last that begins at or before it. */
+	/* [low, high) narrows down to the first row that starts after it. */
 	for (int i = 0; i < 25; i++) {
 		if (low >= high)
 			break;
@@ -205,9 +209,9 @@ static __always_inline __u64 row_search(__u32 file, __u64 offset)
 }
 
 /*
- * The process stops until somebody has made it, if it is in its own code: one thread alone is in
- * no system call that this would end. Where its thread is about to sleep it is in one, and the
- * signal would be sent behind the switch, in another process.
+ * Stops the process until a command has built the table, if it runs its own code: the signal would
+ * interrupt a system call of another thread. A thread about to sleep is in a system call, and the
+ * signal would be sent after the switch, by another process.
  */
 static __noinline int hold_for_table(void)
 {
@@ -217,13 +221,16 @@ static __noinline int hold_for_table(void)
 	if (task->__state || task->signal->live.counter != 1 || task->pid != task->tgid)
 		return 0;
 	hold = hold_of(task->tgid);
-	/* Where there is no room for how long it is stopped, it isn't. */
+	/* Without a record of the stop's duration, it is not stopped. */
 	if (hold && stop_make(task->tgid) && !bpf_send_signal(SIGSTOP))
 		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
 	return 0;
 }
 
-/* A file that nobody has made a table of: the next command may. Whether it is the first time. */
+/*
+ * Records a file without an unwind table, so that the next command can build it. True if
+ * the file is new.
+ */
 static __always_inline bool want_file(const struct fsn_file_id *id, __u64 at)
 {
 	struct fsn_file_ref ref = { .pid = bpf_get_current_pid_tgid() >> 32, .at = at };
@@ -235,10 +242,10 @@ static __always_inline bool want_file(const struct fsn_file_id *id, __u64 at)
 }
 
 /*
- * A number that is another one when code that has been on a stack was unmapped since. Either what
- * counts the writers of all mappings, before they let others in (vma_end_write_all()); or where
- * that is not there, on x86-64, what counts the times that processors were told to forget pages
- * (inc_mm_tlb_gen()), which is before another takes the place of one that was run.
+ * A number that changes when code that was on a stack is unmapped. Since 6.4, it counts
+ * write locks of the whole address space, and changes before the lock is released
+ * (vma_end_write_all()). Otherwise, on x86-64, it counts TLB flushes (inc_mm_tlb_gen()),
+ * which happen before other code can be mapped there.
  */
 static __always_inline __u64 mappings_stamp(const struct task_struct *task)
 {
@@ -262,7 +269,7 @@ static __always_inline struct rule *rule_place(__u64 at, __u64 ident)
 	return bpf_map_lookup_elem(&fsn_rules, &i);
 }
 
-/* The place may be another's, whose it is no more from here on. */
+/* Caches a rule; replaces that of another address. */
 static __always_inline void rule_keep(__u64 at, const struct walk *w)
 {
 	struct rule *rule = rule_place(at, w->ident);
@@ -280,7 +287,10 @@ static __always_inline void rule_keep(__u64 at, const struct walk *w)
 	publish(&rule->at, at);
 }
 
-/* The file that mapping_find() has found, for rule_complete(): 0, or how the walk ends. */
+/*
+ * Finds the number of the file that mapping_find() has found, for rule_complete().
+ * Returns 0 or the enum fsn_walk_end.
+ */
 __noinline int rule_find(struct walk *w, __u64 at)
 {
 	struct fsn_file_ref *ref;
@@ -290,7 +300,7 @@ __noinline int rule_find(struct walk *w, __u64 at)
 		return FSN_WALK_LOST;
 	w->row = 0;
 	w->frame = at & FSN_FRAME_OFFSET;
-	id = w->mapping.id; /* a key can't lie there on 6.1 */
+	id = w->mapping.id; /* 6.1 does not accept a map value as a key */
 	if (mapping_is_vdso(&w->mapping))
 		id = (struct fsn_file_id) {};
 	else if (!id.ino)
@@ -310,8 +320,8 @@ __noinline int rule_find(struct walk *w, __u64 at)
 }
 
 /*
- * What was found of @at, with the row that holds there, and is kept. Apart from rule_find(), as
- * stacks are 512 bytes for all that call each other.
+ * Finds the row for the address and caches the rule. Separate from rule_find(), because
+ * the call chain has 512 bytes of stack.
  */
 __noinline int rule_complete(struct walk *w, __u64 at)
 {
@@ -329,8 +339,8 @@ __noinline int rule_complete(struct walk *w, __u64 at)
 }
 
 /*
- * Whether it is known; .frame and .row are then what holds at @at. What was kept before something
- * was unmapped is in .known and .known_row.
+ * True if the rule of @at is cached; .frame and .row are then set. A rule with another
+ * stamp is stored in .known and .known_row.
  */
 static __always_inline bool rule_known(struct walk *w, __u64 at)
 {
@@ -359,7 +369,7 @@ static __always_inline bool rule_known(struct walk *w, __u64 at)
 
 /* --- the stack -------------------------------------------------------------------------------- */
 
-/* To the end of its page at most. */
+/* Reads the stack from @addr to the end of its page at most. */
 __noinline int window_move(struct walk *w, __u64 addr)
 {
 	__u64 bytes = 4096 - (addr & 4095);
@@ -387,8 +397,8 @@ static __always_inline int word_read(struct walk *w, __u64 addr, __u64 *ret)
 }
 
 /*
- * Where the call returns to whose return address lies, or would lie, at @place: the kernel has
- * put its own address there, and knows the one that was.
+ * Sets .pc to the original return address of the call whose return address is, or would
+ * be, at @place: the kernel has replaced it by that of its trampoline.
  */
 __noinline int walk_return(struct walk *w, __u64 place)
 {
@@ -412,14 +422,17 @@ __noinline int walk_return(struct walk *w, __u64 place)
 	return -1;
 }
 
-/* The caller's registers, from those at a frame of which nothing is known: 0, or how it ends. */
+/*
+ * Finds the caller's registers by the frame pointer, for code without a rule. Returns 0
+ * or the enum fsn_walk_end.
+ */
 static __always_inline int step_by_fp(struct walk *w)
 {
 	__u64 fp = w->fp, pc, next;
 
 	if (!fp)
 		return FSN_WALK_OUTERMOST;
-	/* It is any number where code keeps none. */
+	/* In code without frame pointers, the register has any value. */
 	if (fp < w->sp || fp - w->sp > (1 << 20) || word_read(w, fp, &next) ||
 		word_read(w, fp + 8, &pc))
 		return FSN_WALK_NO_RULE;
@@ -434,7 +447,7 @@ static __always_inline int step_signal(struct walk *w)
 {
 	__u64 pc, sp, fp;
 
-	/* struct rt_sigframe behind its first word, arch/x86/include/asm/sigframe.h */
+	/* struct rt_sigframe after its first word, arch/x86/include/asm/sigframe.h */
 	if (word_read(w, w->sp + 0x78, &fp) || word_read(w, w->sp + 0xa0, &sp) ||
 		word_read(w, w->sp + 0xa8, &pc))
 		return FSN_WALK_NO_MEMORY;
@@ -458,7 +471,7 @@ static __always_inline int step_by_row(struct walk *w, __u64 row)
 		if (at && word_read(w, cfa + 8 * at, &fp))
 			return FSN_WALK_NO_MEMORY;
 	}
-	/* Stacks grow downwards: what leads back is no stack. */
+	/* The stack grows downwards, so the caller's frame must be above. */
 	if (cfa <= w->sp)
 		return FSN_WALK_LOST;
 	if (word_read(w, cfa - 8, &pc))
@@ -485,9 +498,9 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 	}
 }
 
-/* Where the return address of the frame was that has just been left. */
+/* Address of the return address of the frame that was just left. */
 #define WALK_PLACE(w) ((w)->sp - 8)
-/* Where on the stack a frame begins: it ends where its caller's does. */
+/* Start of a frame on the stack; it ends at the start of its caller's. */
 #define WALK_BEGIN(w) ((w)->sp)
 #define CODE_ADDR(pc) (pc)
 
@@ -498,24 +511,25 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 }
 
 #define WALK_PLACE(w) ((w)->sp)
-/* Its record is the lowest of it. */
+/* The frame record is the lowest part of a frame. */
 #define WALK_BEGIN(w) ((w)->fp)
-/* Without what pointer authentication has put above it. */
+/* Without the bits of pointer authentication. */
 #define CODE_ADDR(pc) ((pc) & FSN_FRAME_OFFSET)
 #endif
 
-/* --- rows of files without an unwind table ---------------------------------------------------- */
+/* --- rows built from .eh_frame ------------------------------------------------------ */
 
 /*
- * Bounds of one walk: rows made, and batches of CFI_OPS instructions. A walk that reaches one ends
- * there with FSN_WALK_BOUND. The next walk starts with the rows that this one has kept.
+ * Limits of one walk: number of rows built, and batches of CFI_OPS instructions. A walk
+ * that reaches a limit ends with FSN_WALK_BOUND. The next walk starts with the rows that
+ * this one has cached.
  */
 #define WALK_ROWS 64
 #define WALK_RUNS 384
 
 /*
- * A hash of file and offset, of 64 bits less 1: among a million places, two collide by chance once
- * in 2^24 machines. Never 0 or RULE_LOCKED.
+ * A hash of file and offset with 63 bits: among a million entries, two collide by chance
+ * once in 2^24 machines. Never 0 or RULE_LOCKED.
  */
 static __always_inline __u64 cfi_tag(const struct fsn_file_id *id, __u64 off)
 {
@@ -540,7 +554,7 @@ static __always_inline struct cfi_file_kept *cfi_file_place(__u64 tag)
 	return bpf_map_lookup_elem(&fsn_cfi_files, &i);
 }
 
-/* The tag of a file as a whole is that of an offset that no row has. */
+/* The tag of the file itself uses an offset that no row has. */
 #define CFI_FILE_OFF (~0ULL)
 
 static __always_inline bool cfi_row_known(struct walk *w)
@@ -568,7 +582,7 @@ static __always_inline void cfi_row_keep(const struct walk *w)
 	publish(&kept->tag, w->tag);
 }
 
-/* Whether it is known what the file's program headers say; .cfi.file is that. */
+/* True if the data of the file's program headers is cached; .cfi.file is then set. */
 static __always_inline bool cfi_file_known(struct walk *w, __u64 tag)
 {
 	struct cfi_file_kept *kept = cfi_file_place(tag);
@@ -597,7 +611,7 @@ static __always_inline void cfi_file_keep(const struct walk *w)
 	publish(&kept->tag, tag);
 }
 
-/* CFI_LOOK: a row that was made before, or where making it begins. */
+/* CFI_LOOK: finds a cached row, or starts to build it. */
 static __always_inline int row_look_up(struct walk *w)
 {
 	struct file___space *file = (void *)w->mapping.file;
@@ -631,7 +645,7 @@ static __always_inline int row_look_up(struct walk *w)
 	return 0;
 }
 
-/* Before and after the steps of cfi.bpf.h. */
+/* Runs before and after the steps of cfi.bpf.h. */
 __noinline int row_step(struct walk *w)
 {
 	if (!fsn_cfi || !w)
@@ -653,7 +667,7 @@ __noinline int row_step(struct walk *w)
 	return 0;
 }
 
-/* How a walk ends at a file of which no row could be made. */
+/* The enum fsn_walk_end at a file of which no row could be built. */
 static __always_inline int row_end(const struct walk *w)
 {
 	switch (w->cfi.why) {
@@ -670,7 +684,10 @@ static __always_inline int row_end(const struct walk *w)
 
 /* --- one frame ---------------------------------------------------------------------------------- */
 
-/* Finds the rule of @at: 0, or how the walk ends after that frame; negative: before that frame. */
+/*
+ * Finds the rule of @at. Returns 0, or the enum fsn_walk_end after that frame; negative:
+ * before that frame.
+ */
 static __always_inline int frame_find(struct walk *w, __u64 at)
 {
 	int end = mapping_find(&w->mapping, at);
@@ -681,13 +698,13 @@ static __always_inline int frame_find(struct walk *w, __u64 at)
 		return -end;
 	if (!end)
 		rule_complete(w, at);
-	/* Not in rule_find(): all frames together are 512 bytes. */
+	/* Not in rule_find(), because the call chain has 512 bytes of stack. */
 	if (w->met)
 		mapping_name(&w->mapping);
 	if (fsn_stack_holds && w->met)
 		hold_for_table();
 	w->met = 0;
-	/* A frame that can't name its file gets no row. */
+	/* A frame without a file number gets no row. */
 	if (fsn_cfi && end == FSN_WALK_NO_TABLE && w->frame >> FSN_FRAME_SHIFT) {
 		w->at = at;
 		w->cfi.step = CFI_LOOK;
@@ -695,7 +712,7 @@ static __always_inline int frame_find(struct walk *w, __u64 at)
 	return end;
 }
 
-/* One frame, and on to its caller: 0, or how the walk ends. */
+/* Stores one frame and moves to its caller. Returns 0 or the enum fsn_walk_end. */
 __noinline int walk_step(struct walk *w)
 {
 	__u64 at, exact;

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waits of threads: off the CPU, from where a thread goes to sleep to where it has a CPU again; and
- * in the run queue, from where it could run, being woken or having lost its CPU, to there.
+ * Waits of threads. Off-CPU waits last from going to sleep until the thread has a CPU
+ * again. Run-queue waits last from being woken or preempted until then.
  *
- * They are calls like others, of two functions, in the slot of the thread by its task_struct. But
- * who begins or ends one is not who waits: at the end another thread is still the current one, and
- * at the begin it may be who wakes. So all that is asked of the thread is asked of its task_struct.
+ * Waits are calls of two functions, in a slot by the thread's task_struct. The current
+ * thread is usually not the waiting one: at the start it may be the waker, and at the end
+ * it is the previous thread. So all facts about the waiting thread are read from its
+ * task_struct.
  *
- * What does not come back: a thread that ends sleeps no more when it is switched out for the last
- * time, which begins no wait. Waits that had begun at the attach have no begin, and are not counted.
- * The idle threads wait for nothing. Some kernels do not trace every switch (seen on 6.18, in a
- * virtual machine: its own trace lacks some of those away from one process): who got a CPU so
- * gives up its wait when it is switched out, which then is abandoned, also for the last time.
+ * Waits without an end: the last switch of an exiting thread is not a sleep and starts no
+ * wait. Waits in progress at the attach have no start and are not counted. Idle threads
+ * do not wait. Some kernels do not trace every switch (observed on 6.18, in a virtual
+ * machine: its own trace lacks some switches away from one process). A thread that got a
+ * CPU untraced abandons its wait at its next switch, also at the last one.
  *
- * All this runs with the run queue locked: it wakes nobody, and allocates nothing.
+ * All this runs with the run queue locked, so it must not wake threads or allocate
+ * memory.
  */
 #ifndef FUNCSNOOP_WAIT_BPF_H
 #define FUNCSNOOP_WAIT_BPF_H
 
 #include "call.bpf.h"
 
-/* 1 + the functions whose calls are these waits; 0: they are none. */
+/* 1 + number of the functions whose calls are these waits; 0: not traced. */
 const volatile __u32 fsn_off_cpu = 0;
 const volatile __u32 fsn_run_queue = 0;
 
-/* What a stack at a switch begins with: this program, and who runs it. */
+/* Innermost frames of a stack at a switch: this BPF program and its callers. */
 #define SWITCH_FRAMES 3
 
 #define NO_TID    (~0U)
@@ -33,10 +35,14 @@ const volatile __u32 fsn_run_queue = 0;
 #define TASK_DEAD     0x80
 #define PF_FORKNOEXEC 0x40
 
-/* It is the command that is to be run, and not yet what it shall be: until then it is the runner's. */
+/*
+ * True between fork() and execve() of run's COMMAND: the process still runs funcsnoop's
+ * code.
+ */
 static __always_inline bool is_unborn(struct task_struct *task)
 {
-	struct task_struct *leader = task->group_leader; /* threads are born anew */
+	/* each thread has PF_FORKNOEXEC */
+	struct task_struct *leader = task->group_leader;
 
 	return (__u32)task->tgid == READ(ctl.held) && leader->flags & PF_FORKNOEXEC;
 }
@@ -73,7 +79,10 @@ static __noinline bool wait_passes(struct task_struct *task, __u32 filters)
 		if (!bpf_map_lookup_elem(&fsn_comms, &comm))
 			return false;
 	}
-	/* That of the current one: who waits to be woken by others is not asked for it (target_wait). */
+	/*
+	 * The cgroup of the current task. wait_passes() is also called for others, which
+	 * target_wait rejects for --cgroup.
+	 */
 	return !(filters & FSN_FILTER_CGROUP) || in_cgroups();
 }
 
@@ -87,11 +96,15 @@ static __always_inline bool wait_is_wanted(struct task_struct *task)
 static __always_inline void name_thread(struct task_struct *task, char *to, __u32 *ret_tid)
 {
 	*ret_tid = task->pid;
-	__builtin_memset(to, 0, FSN_COMM_LEN); /* it may be a part of a key, and another's was there */
+	/* it can be part of a key, and has data of another thread */
+	__builtin_memset(to, 0, FSN_COMM_LEN);
 	bpf_probe_read_kernel_str(to, FSN_COMM_LEN, task->comm);
 }
 
-/* Whether somebody wants more of a wait than its time: names take as long as all else. */
+/*
+ * True if more of a wait than its time is needed. Reading the names costs as much as all
+ * the rest.
+ */
 static __always_inline bool wait_is_told(void)
 {
 	return fsn_keyed || READ(ctl.save_args) || READ(ctl.streams);
@@ -100,15 +113,15 @@ static __always_inline bool wait_is_told(void)
 #define WAIT_OF(fn, stack) ((fn) | (__u64)(stack) << 32)
 
 /*
- * Whether the wait is not @task's but that of a dead thread, whose task_struct @task has: the
- * kernel has not traced that the dead one got a CPU.
+ * True if the wait is of a dead thread whose task_struct @task reuses: the kernel did not
+ * trace that the dead thread got a CPU.
  */
 static __always_inline bool wait_is_stale(const struct fsn_call *call, const struct task_struct *task)
 {
 	return READ(call->start) < task->start_time;
 }
 
-/* Whether @task waits under @key. */
+/* True if @task has a wait in progress under @key. */
 static __always_inline bool is_waiting(
 	struct fsn_set *set, __u64 key, const struct task_struct *task)
 {
@@ -118,8 +131,8 @@ static __always_inline bool is_waiting(
 }
 
 /*
- * @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task.
- * @what is WAIT_OF() its function and its stack.
+ * Starts a wait of @task: @instead got its CPU, or @waker woke it. Either is @task if not
+ * known. @what is WAIT_OF() its function and stack.
  */
 static __always_inline void wait_begins(struct task_struct *task, struct task_struct *instead,
 	struct task_struct *waker, __u64 what, __u64 now)
@@ -134,7 +147,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 	int way;
 
 	key = call_key(fn, tgid);
-	/* It lost its CPU on the way to sleep, and is queued since. */
+	/* The thread was preempted on its way to sleep, and is runnable since then. */
 	if (!set || (waker != task && is_waiting(set, key, task)))
 		return;
 	if (fsn_processes)
@@ -173,7 +186,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 	slot_publish(set, way, key);
 }
 
-/* Argument @n: as lib/target/wait.c has them. */
+/* Argument @n, in the order of lib/target/wait.c. */
 static __always_inline __u64 wait_arg(const struct wait *wait, __u32 n)
 {
 	switch (n) {
@@ -219,7 +232,7 @@ static __always_inline void wait_part(
 	}
 }
 
-/* Counts the wait in its row, which end_in_row() finds. */
+/* Counts the wait in its row, where end_in_row() finds it. */
 static __noinline int wait_in_row(const struct wait *wait, __u32 slot, __u32 fn)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
@@ -254,7 +267,7 @@ static __noinline int wait_in_row(const struct wait *wait, __u32 slot, __u32 fn)
 	return 0;
 }
 
-/* For keys, and for who is told of it. */
+/* Saves the arguments for keys, slow calls and streams. */
 static __always_inline void wait_args(
 	const struct wait *wait, struct fsn_call *call, __u32 slot, __u32 fn)
 {
@@ -275,7 +288,7 @@ static __always_inline void wait_args(
 	call->proc |= FSN_HAS_ARGS;
 }
 
-/* As proc_again(), of another process than the current one. */
+/* Like proc_again(), for a process that is not the current one. */
 static __always_inline struct fsn_proc *wait_proc(const struct wait *wait, __u32 i, __u32 fn)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -291,7 +304,7 @@ static __always_inline struct fsn_proc *wait_proc(const struct wait *wait, __u32
 	return proc;
 }
 
-/* The wait in the locked @slot has come to its end. Not static, so that it is verified once. */
+/* Ends the wait in the locked @slot. Not static, so that it is verified once. */
 __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 {
 	struct wait *wait = bpf_map_lookup_elem(&fsn_wait, &slot);
@@ -322,7 +335,10 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	return 0;
 }
 
-/* @task, whose waits are in set @no, has a CPU again, which was that of @before. */
+/*
+ * Ends the wait of function @fn of @task, which got the CPU of @before. Waits of @task
+ * are in set @no.
+ */
 static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task_struct *task,
 	struct task_struct *before, __u32 fn, __u64 now)
 {
@@ -348,7 +364,10 @@ static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task
 	wait_over(fn, slot, now);
 }
 
-/* The same, whatever it waited for. When that was: what most have not asked for takes longer. */
+/*
+ * The same for all functions. Returns the time, or 0 if it was not read: most switches
+ * end no wait.
+ */
 static __always_inline __u64 waits_end(struct task_struct *task, struct task_struct *before)
 {
 	__u32 no = set_index(task->tgid, as_number(task));
@@ -365,7 +384,10 @@ static __always_inline __u64 waits_end(struct task_struct *task, struct task_str
 	return now;
 }
 
-/* Whoever runs wakes @task: what it says of itself may be an interrupt that came upon it. */
+/*
+ * Records that the current thread has woken @task. An interrupt on its CPU may be the
+ * real waker.
+ */
 static __always_inline void wait_woken(struct task_struct *task)
 {
 	__u64 where = as_number(task);
@@ -385,7 +407,7 @@ static __always_inline void wait_woken(struct task_struct *task)
 		name_thread(bpf_get_current_task_btf(), wait->waker, &wait->waker_tid);
 }
 
-/* What is woken while it runs goes on. */
+/* A thread woken while on a CPU does not wait. */
 static __always_inline void woken(struct task_struct *task)
 {
 	bool told = fsn_off_cpu && wait_is_told();
@@ -416,8 +438,8 @@ int fsn_wakeup_new(__u64 *ctx)
 }
 
 /*
- * Whoever is switched out has waited for nothing since it had its CPU: that it got one was not
- * seen, if it seems so. What begins now gives up its own kind in passing.
+ * Abandons a wait of @task that is switched out: its CPU was not traced. A wait of the
+ * same kind is abandoned by the one that starts now.
  */
 static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
 {
@@ -461,18 +483,18 @@ int fsn_switch(__u64 *ctx)
 }
 
 /*
- * Where calls sleep: of a thread that is switched out while a call of it is open, the stack, and
- * how long it slept there, in the function of the innermost call.
+ * Sleeps inside calls: when a thread sleeps while it has a call in progress, the sleep's
+ * stack and duration are counted for the function of the innermost call.
  *
- * Which call that is the thread's word says (nest.bpf.h), as long as nothing is open it is one
- * look-up that a switch takes. A call that was left by an exception or a longjmp counts as open
- * until another begins. What a thread does not do of itself is no sleep: who loses its CPU is
- * queued; and once it is woken, it is queued, too.
+ * The thread's word (nest.bpf.h) identifies that call. While no call is open, a switch
+ * costs one lookup. A call left by an exception or a longjmp counts as open until another
+ * starts. A preempted thread is runnable and does not sleep, and a woken thread is
+ * runnable from then on.
  *
- * All this runs with the run queue locked: it wakes nobody.
+ * All this runs with the run queue locked, so it must not wake threads.
  */
 
-/* The slot of the innermost call that @task has open, or -1; @ret_fn is its function. */
+/* The slot of the innermost open call of @task, or -1; @ret_fn is its function. */
 static __always_inline int open_slot(const struct task_struct *task, __u32 *ret_fn)
 {
 	__u64 word = nest_top(task), key;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What libfuncsnoop-gpu.so hands to whoever probes it: what a GPU did, by the batch. Commands,
- * programs and the library may be of different versions: what is here only grows at its end.
+ * Batches of GPU activity that libfuncsnoop-gpu.so passes to probes. Commands, BPF
+ * programs and the library can have different versions, so these structs only grow at the
+ * end.
  */
 #ifndef FUNCSNOOP_SHARED_GPU_H
 #define FUNCSNOOP_SHARED_GPU_H
@@ -11,8 +12,9 @@
 #define FSN_GPU_LIB      "funcsnoop-gpu"
 
 /*
- * Beside each, of provider funcsnoop_gpu_duty, probes whose code nobody runs: that one is there
- * says that of so many seconds one is to be recorded. X(what, number, seconds).
+ * Each library also has probes of provider funcsnoop_gpu_duty that are never executed.
+ * Attaching one requests recording for one of the given number of seconds. X(what,
+ * number, seconds).
  */
 #define FSN_GPU_DUTY_PROVIDER FSN_GPU_PROVIDER "_duty"
 #define FSN_GPU_DUTY_CNT      16
@@ -29,21 +31,22 @@
 #define FSN_GPU_BATCH   64
 #define FSN_GPU_UNTIMED (~0ULL)
 
-/* In words, which keys and sums go by, and which of them say where it ran. */
+/* Indices of words, for keys and sums; these two say where the activity ran. */
 #define FSN_GPU_ARG_DEVICE 3
 #define FSN_GPU_ARG_STREAM 4
 struct fsn_gpu_record {
-	unsigned long long name; /* address of its text, the same for the same */
+	/* address of its name; equal names have equal addresses */
+	unsigned long long name;
 	unsigned long long ns;   /* or FSN_GPU_UNTIMED: the driver has lost its times */
 	unsigned long long bytes;
 	unsigned long long device, stream;
-	unsigned long long kind; /* of a copy, as CUPTI has it */
-	unsigned long long start; /* CLOCK_MONOTONIC, ns; 0: it is not known */
+	unsigned long long kind; /* of a memcpy: CUpti_ActivityMemcpyKind */
+	unsigned long long start; /* CLOCK_MONOTONIC, ns; 0: not known */
 };
 
 /*
- * The call that has launched a kernel: its thread, the low half of that's pointer to its own data,
- * and from when to when it took; .end is 0 where it is not known.
+ * The call that launched a kernel: its thread, as the low half of the thread pointer, and
+ * its start and return. .end is 0 if they are not known.
  */
 struct fsn_gpu_launch {
 	unsigned long long begin, end; /* CLOCK_MONOTONIC, ns */
@@ -53,10 +56,10 @@ struct fsn_gpu_launch {
 
 /* State of recording GPU activity in a process. */
 enum fsn_gpu_state {
-	FSN_GPU_RUNS,    /* it is recorded */
-	FSN_GPU_NO_LIB,  /* there is no libcupti */
-	FSN_GPU_REFUSED, /* that has said no: .code */
-	FSN_GPU_TAKEN,   /* another tool uses that */
+	FSN_GPU_RUNS,    /* recording */
+	FSN_GPU_NO_LIB,  /* no libcupti */
+	FSN_GPU_REFUSED, /* libcupti returned an error: .code */
+	FSN_GPU_TAKEN,   /* another tool uses libcupti */
 };
 
 #define FSN_GPU_WHO 64
@@ -66,12 +69,16 @@ struct fsn_gpu_batch {
 	unsigned int idle_s;        /* seconds without a buffer */
 	unsigned long long dropped; /* records that CUPTI dropped, ever */
 	char who[FSN_GPU_WHO];      /* libcupti, or the other tool */
-	unsigned int window_s, period_s; /* it is recorded for so long in so long; 0: always */
+	/* recorded for window_s in each period_s seconds; 0: always */
+	unsigned int window_s, period_s;
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
 	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these records, if requested */
 };
 
-/* What libcupti would say here: a library's function of that name fills one, and returns 0. */
+/*
+ * Tries to start recording: the library's function of this name fills the struct and
+ * returns 0.
+ */
 #define FSN_GPU_TRY "funcsnoop_gpu_try"
 struct fsn_gpu_tried {
 	unsigned int state;

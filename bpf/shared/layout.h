@@ -368,7 +368,7 @@ struct fsn_stack {
 	unsigned int instead; /* number of the stack that a later walk found instead; 0: none */
 };
 
-/* Of a walk that is to be repeated; no command reads it. */
+/* A walk to be repeated. Only the BPF programs use it. */
 struct fsn_work {
 	unsigned long long work; /* struct bpf_task_work of the kernel */
 	unsigned int cold, pad;  /* 1 + a piece of fsn_frames; 0: free */
@@ -387,7 +387,7 @@ struct fsn_file_ref {
 	unsigned int pad;
 };
 
-/* What the command that asks has mapped, in the answer. */
+/* One mapping in the answer about the requesting command's own files. */
 struct fsn_mapped {
 	unsigned long long start;
 	struct fsn_file_id id;
@@ -444,10 +444,10 @@ struct fsn_spread_at {
 /* --- streams --------------------------------------------------------------------------------- */
 
 /*
- * Whoever wants to see calls as they happen takes a place in fsn_streams, puts a ring
- * buffer of its own at the same place of fsn_rings, sets its bit in the .streams of the
- * functions it wants, and then its bit in ctl.streams. It renews the lease; the first call
- * after that has run out clears the bit in ctl.
+ * A command that receives calls as they happen claims an entry in fsn_streams, puts its
+ * ring buffer at the same index of fsn_rings, sets its bit in .streams of the selected
+ * functions, and then its bit in ctl.streams. It renews the lease; the first call after
+ * the lease has expired clears the bit in ctl.
  */
 #define FSN_STREAMS_MAX 8 /* as many as struct fsn_conf has bits for */
 
@@ -471,8 +471,8 @@ struct fsn_stream {
 struct fsn_event {
 	struct call call;
 	unsigned int tag;
-	unsigned int lost; /* low bits of the stream's .lost when this was written */
-	unsigned int row;  /* of keys; one that there is not, where that is not known */
+	unsigned int lost; /* copy of the stream's .lost, truncated */
+	unsigned int row;  /* the row of keys; out of range if it is not known */
 	unsigned int pad;
 };
 
@@ -533,9 +533,11 @@ struct fsn_ctl {
 	 * otherwise 0. .turns keeps it. Cookies of the new links have its last bit.
 	 */
 	unsigned int turn;
-	unsigned long long pauses, pauses_base[2]; /* how often processes were, that go on */
-	unsigned long long paused_ns, paused_ns_base[2]; /* how long together */
-	unsigned long long paused_calls, paused_calls_base[2]; /* calls that began then */
+	/* number of stops of processes that have continued */
+	unsigned long long pauses, pauses_base[2];
+	unsigned long long paused_ns, paused_ns_base[2]; /* their sum */
+	/* calls that started meanwhile */
+	unsigned long long paused_calls, paused_calls_base[2];
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
@@ -546,26 +548,35 @@ struct fsn_ctl {
 	unsigned long long lost_conditions, lost_conditions_base[2];
 	/* dropped because the table was full */
 	unsigned long long lost_stacks, lost_stacks_base[2];
-	unsigned long long lost_python, lost_python_base[2]; /* frames that stay an interpreter's */
-	unsigned int python_pieces; /* of fsn_python_lines that are used */
-	unsigned int gpu_calls; /* calls that launch kernels, ever: the place for one more */
-	unsigned long long lost_spreads; /* times of rows, ever, the same */
-	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
+	/* frames that remain an interpreter's */
+	unsigned long long lost_python, lost_python_base[2];
+	unsigned int python_pieces; /* pieces of fsn_python_lines in use */
+	unsigned int gpu_calls; /* launches of GPU kernels, ever: index of the next one */
+	/* durations of rows dropped because the table was full, ever */
+	unsigned long long lost_spreads;
+	unsigned long long crowded, crowded_base[2]; /* calls of it without a slot */
 	/* Calls on another stack than the thread's own, without their return probe. */
 	unsigned long long other_stack, other_stack_base[2];
-	unsigned long long too_deep, too_deep_base[2]; /* of return probes, at 64 nested calls */
+	/* calls below 64 return probes, the kernel's limit */
+	unsigned long long too_deep, too_deep_base[2];
 	/*
-	 * When the group ends, CLOCK_MONOTONIC: the programs stop by themselves, and any
-	 * command that may removes it. A command that is to outlive it puts it off.
+	 * Expiry of the group, CLOCK_MONOTONIC: the BPF programs then stop counting, and
+	 * any command with write access removes the group. A command that needs it longer
+	 * postpones the expiry.
 	 */
 	unsigned long long until_ns;
 	unsigned long long over_jiffy;
 	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
 	unsigned int turns;
-	unsigned int tables; /* how often commands have made tables of files that were met */
-	/* Walks to be repeated that no thread knows of yet: its number, and a piece of fsn_frames. */
+	/* how often commands have built tables for files that walks have met */
+	unsigned int tables;
+	/*
+	 * Walks to be repeated that are not yet assigned to a thread: its number, and a
+	 * piece of fsn_frames.
+	 */
 	unsigned long long cold[FSN_COLD_LEFT];
-	unsigned int cold_stacks; /* stacks that have, or are to have, another one .instead */
+	/* stacks that have or await a replacement in .instead */
+	unsigned int cold_stacks;
 	unsigned int pad;
 };
 
@@ -577,15 +588,15 @@ struct fsn_ctl {
 /* --- stopped processes --------------------------------------------------------------------------- */
 
 /*
- * Of a group that waits for libraries: by process, what it had mapped when it was last looked
- * at, and since when it is held for somebody to look at that: by SIGSTOP, so that whoever lets
- * it go first writes that it is not held, and then sends SIGCONT.
+ * Processes of a group that waits for libraries: what each had mapped at the last check,
+ * and since when it is stopped until a command checks it again. It is stopped by SIGSTOP,
+ * so a command that lets it continue first clears .since_ns and then sends SIGCONT.
  */
 #define FSN_HOLDS_MAX 4096
 struct fsn_hold {
-	unsigned long long since_ns; /* CLOCK_MONOTONIC; 0: it is not held */
+	unsigned long long since_ns; /* CLOCK_MONOTONIC; 0: not stopped */
 	unsigned long long pages;    /* of code */
-	unsigned long long exec_id;  /* one more with each exec */
+	unsigned long long exec_id;  /* incremented with each exec */
 };
 
 /* Sender of the last signal that stopped a process. */
@@ -597,18 +608,19 @@ enum fsn_stopper {
 };
 
 /*
- * Of a thread that a hold has stopped, and, by the number of its first one, of its process. Calls
- * have in fsn_pauses what .total_ns was when they began: what it has grown by is not their time.
+ * State of a stopped thread; the entry of its first thread also has that of the process.
+ * fsn_pauses saves .total_ns at the start of each call: its growth is subtracted from the
+ * call's time.
  */
 struct fsn_stop {
 	unsigned long long at_ns; /* of the process, when that signal was sent */
-	unsigned long long at_delay_ns; /* run-queue latency of its receiver then, ever */
+	unsigned long long at_delay_ns; /* total run-queue latency of its receiver then */
 	unsigned int by;          /* enum fsn_stopper */
 	unsigned int pad;
 	unsigned long long since_ns; /* of the thread: it is stopped since; 0: it is not */
-	unsigned long long since_delay_ns; /* its run-queue latency then, ever */
+	unsigned long long since_delay_ns; /* its total run-queue latency then */
 	unsigned long long until_ns; /* when it last continued */
-	unsigned long long total_ns, delay_ns; /* of which it waited for a CPU, continued */
+	unsigned long long total_ns, delay_ns; /* .delay_ns: the part after SIGCONT, runnable */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which maps are pinned, and of what. What programs write or read is described in layout.h;
- * what the command that attaches tells the others, here.
+ * The pinned maps and the values that only commands use. The values that the BPF programs
+ * use are in layout.h.
  */
 #ifndef FUNCSNOOP_SHARED_MAPS_H
 #define FUNCSNOOP_SHARED_MAPS_H
@@ -10,15 +10,16 @@
 #include "layout.h"
 #include "python.h"
 
-/* --- what the group is ---------------------------------------------------------------------- */
+/* --- description of the group ------------------------------------------------------- */
 
-/* For its owner only. Texts end with a zero byte, cut where there is no room. */
+/* Readable only by the owner. Strings end with a zero byte and are truncated to fit. */
 #define FSN_COND_LEN 512
 struct fsn_said {
 	char condition[FSN_COND_LEN]; /* --if, or "" */
-	char cpus[512];             /* --cpu, a blank behind each */
-	char cgroups[2048];         /* --cgroup, a newline behind each */
-	char argv[4096];            /* the command line, a zero byte behind each word */
+	char cpus[512];             /* --cpu, each followed by a blank */
+	char cgroups[2048];         /* --cgroup, each followed by a newline */
+	/* the command line, each word followed by a zero byte */
+	char argv[4096];
 };
 
 #define FSN_MAPS_MAX 96
@@ -31,36 +32,42 @@ struct fsn_meta {
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
 	unsigned int stat_shards, hist_shards, path_shards;
-	unsigned int path_cnt; /* places, with the last one */
+	unsigned int path_cnt; /* number of paths, with the last one */
 	unsigned int type_cnt, name_cnt, text_bytes;
 	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
-	unsigned int uid, pid; /* who attached it */
+	unsigned int uid, pid; /* of the attaching command */
 	unsigned int row_cnt; /* rows of keys; 0: there are none */
 	unsigned int key_cnt, sum_cnt;
-	unsigned int stack_cnt;     /* places for stacks; 0: none are followed */
-	unsigned int stacks_of;     /* N: for one of N calls; 0: all */
-	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
-	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
-	unsigned int key_kernel;    /* the same of the kernel that is launched */
-	unsigned int key_cgroup;    /* the same of the cgroup */
-	unsigned int key_stack;     /* the same of the stack */
+	/* maximum number of stacks; 0: no stacks are recorded */
+	unsigned int stack_cnt;
+	unsigned int stacks_of;     /* N: record the stack of one of N calls; 0: all */
+	unsigned int key_wide;      /* a key has FSN_KEY_WIDE words, not one */
+	/* 1 + number of the key that is the caller; 0: none */
+	unsigned int key_caller;
+	unsigned int key_kernel;    /* the same for the GPU kernel launched */
+	unsigned int key_cgroup;    /* the same for the cgroup */
+	unsigned int key_stack;     /* the same for the stack */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
 	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
-	struct price price; /* what probes take here */
-	/* What they were to take, of a CPU's time; 0: whatever they do. */
+	struct price price; /* measured overhead on this machine */
+	/* The limit of the overhead, as a share of a CPU; 0: no limit. */
 	unsigned int budget; /* FSN_SHARE_ALL: all of it */
-	unsigned int sampled_cpus; /* CPUs that are sampled; 0: none are to be */
-	unsigned int left_out; /* in the text: functions left out for that, five lines each */
-	unsigned int block_sets; /* of blocks of memory, a power of two; 0: none are followed */
-	unsigned int duty; /* GPUs are recorded for one of so many seconds; 0, 1: always */
-	unsigned long long tried_ns; /* so long their entries were counted */
-	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
+	unsigned int sampled_cpus; /* CPUs whose activity is sampled; 0: no sampling */
+	/* offset in the text: functions skipped to keep the limit, five lines each */
+	unsigned int left_out;
+	/* sets of allocations, a power of two; 0: allocations are not tracked */
+	unsigned int block_sets;
+	unsigned int duty; /* N: record GPU activity in one of N seconds; 0, 1: always */
+	/* how long entries were counted to estimate the overhead */
+	unsigned long long tried_ns;
+	unsigned long long tried_cost_ns; /* that estimate, per second of tracing */
 	unsigned long long memory_bytes; /* of all maps that do not grow */
-	unsigned long long definition; /* of what was asked for and found: attach_definition() */
+	/* hash of the request and its matches: attach_definition() */
+	unsigned long long definition;
 	/* The kernel's number of each pinned map (enum map_id): a pin can be replaced. */
 	unsigned int map_id[FSN_MAPS_MAX];
 };
@@ -70,17 +77,18 @@ struct fsn_meta {
 #define FSN_OPT_PROCESSES 1U
 #define FSN_OPT_LINK_PID \
 	2U /* other processes have no breakpoints: --pid stays as it is */
-#define FSN_OPT_RAW     4U /* the probes' own time is left in */
-#define FSN_OPT_NESTING 8U /* it is known which call was made in which */
-#define FSN_OPT_HOLDS   16U /* it counts nothing: it holds who has loaded libraries */
-#define FSN_OPT_SPLIT   64U /* times are divided: on the CPU, queued, blocked */
-#define FSN_OPT_KEPT    32U /* it goes with the command that attached it */
+#define FSN_OPT_RAW     4U /* times include the overhead of probes */
+#define FSN_OPT_NESTING 8U /* calls have parents */
+/* it does not count: it stops processes that have loaded libraries */
+#define FSN_OPT_HOLDS   16U
+#define FSN_OPT_SPLIT   64U /* times are split: on CPU, runnable, blocked */
+#define FSN_OPT_KEPT    32U /* removed when the attaching command exits */
 #define FSN_OPT_UNPLACED 128U /* struct fsn_stat's .unplaced is written */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
 	unsigned int path, build_id; /* offsets in fsn_text */
-	unsigned int soname;         /* the same; 0: it has none */
+	unsigned int soname;         /* the same; 0: none */
 	unsigned int pad;
 };
 
@@ -88,7 +96,7 @@ struct fsn_lib {
 
 /* Strings are offsets in fsn_text; offset 0 is the empty string. */
 struct fsn_func {
-	char label[FSN_LABEL_LEN]; /* its name, cut: for people who dump this map */
+	char label[FSN_LABEL_LEN]; /* its name, truncated, for dumps of this map */
 	unsigned long long offset, site_offset;
 	unsigned int lib;
 	unsigned int exit; /* enum fsn_exit */
@@ -112,7 +120,8 @@ struct fsn_func {
 
 /* Type of a result or an argument. */
 struct fsn_type {
-	char label[FSN_TYPE_LABEL_LEN]; /* its declaration, cut: for people who dump this map */
+	/* its declaration, truncated, for dumps of this map */
+	char label[FSN_TYPE_LABEL_LEN];
 	enum type_kind kind;
 	unsigned int size; /* bytes; 0 for void */
 	enum type_place place;
@@ -122,13 +131,14 @@ struct fsn_type {
 	unsigned char member_size; /* of a structure of unsigned integers of one size */
 	unsigned char pad;
 	unsigned int text, name;      /* offsets in fsn_text: its declaration, the argument's name */
-	unsigned int names, name_cnt; /* of its values, in fsn_names; sorted by value */
+	/* names of its values in fsn_names, sorted by value */
+	unsigned int names, name_cnt;
 };
 
 /* Name of a value of a type. */
 struct fsn_name {
 	long long value;
-	char label[FSN_TYPE_LABEL_LEN]; /* cut: for people who dump this map */
+	char label[FSN_TYPE_LABEL_LEN]; /* truncated, for dumps of this map */
 	unsigned int name;              /* offset in fsn_text */
 	unsigned int pad;
 };
@@ -137,19 +147,22 @@ struct fsn_text {
 	char text[FSN_TEXT_LEN];
 };
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- list of maps ------------------------------------------------------------------- */
 
 /*
- * All facts of the pinned maps: X(ID, name, shape, entries, readers). In the programs a map is
- * fsn_NAME. Its shape is one of:
+ * All pinned maps: X(ID, name, shape, entries, readers). The BPF programs call a map
+ * fsn_NAME. The shape is one of:
  *	ARRAY(value)
  *	MAPPED(value)		an array that can be mapped
  *	TEXTS(value)		an array whose values are FSN_STR_SPARED shorter unless n->wide
  *	SPARSE(value)		an array that only commands use; zeros need no memory
  *	HASH(key, value)
  *	OUTER			an array of maps
- * How many entries it has may depend on the group: @n is its struct map_sizes. What READERS may see, whom attach's --mode lets in, has no arguments,
- * no results, no addresses, and nothing that only a writer needs; the rest is its OWNER's.
+ * The number of entries may depend on the group: n is its struct map_sizes.
+ *
+ * READERS are the users whom attach --mode grants read access. Their maps contain no
+ * arguments, results or addresses, and nothing that only a writer needs. The other maps
+ * are for the OWNER.
  */
 #define FSN_MAPS(X)                                                                    \
 	X(META, meta, ARRAY(struct fsn_meta), 1, READERS)                              \
@@ -233,7 +246,7 @@ struct fsn_text {
 	X(PAUSES, pauses, ARRAY(unsigned long long), n->pauses ? n->slots : 1, OWNER) \
 	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
-/* Those that the programs define otherwise; the switches are .bss. */
+/* Maps with another definition in the BPF programs; ctl is their .bss. */
 #define FSN_MAPS_OTHER(X)                                    \
 	X(CTL, ctl, ARRAY(struct fsn_ctl), 1, READERS)       \
 	X(RINGS, rings, OUTER, FSN_STREAMS_MAX, OWNER)       \

@@ -5,29 +5,31 @@
 
 #include "words.h"
 
-/* Where a number comes from: as of struct fsn_term. */
+/* Where a factor of a size comes from; .where is that of struct fsn_term. */
 enum fsn_factor_how {
-	FSN_FACTOR_VALUE,  /* it is an argument */
-	FSN_FACTOR_BEFORE, /* an argument points to it when the call begins, */
-	FSN_FACTOR_BEHIND, /* or when it returns: one factor at most */
+	FSN_FACTOR_VALUE,  /* an argument */
+	FSN_FACTOR_BEFORE, /* the word that an argument points to, when the call starts */
+	FSN_FACTOR_BEHIND, /* the same, when it returns; at most one factor */
 };
 
 struct fsn_factor {
 	unsigned char where;
 	unsigned char width; /* bits */
 	unsigned char how;   /* enum fsn_factor_how */
-	unsigned char at;    /* words from where it points */
+	unsigned char at;    /* offset from the pointer, in words */
 };
 
 /* The memory that calls of a function allocate, and the memory that they free. */
 #define FSN_FACTORS 4
 struct fsn_rule {
-	unsigned char allocates, pointer; /* where it is stored: as .where; 0: it is the result */
+	/* where the pointer is stored, as .where; 0: it is the result */
+	unsigned char allocates, pointer;
 	unsigned char frees;              /* as .where; 0: nothing */
-	unsigned char waits;              /* a release may fail: it counts when it has not */
-	unsigned int factor_cnt;          /* 0: its size is not known */
+	/* the free may fail: count it when the call returns successfully */
+	unsigned char waits;
+	unsigned int factor_cnt;          /* 0: the size is not known */
 	struct fsn_factor factor[FSN_FACTORS];
-	unsigned int frees_all; /* for readers: it takes back what it is not known of which it is */
+	unsigned int frees_all; /* for readers: it frees an unknown set of allocations */
 };
 
 struct fsn_memory {
@@ -37,19 +39,21 @@ struct fsn_memory {
 };
 
 /*
- * Blocks are in sets: of each its key, and what is known of it. Key: a hash of process and pointer
- * in the upper bits, which no two of a process have in common, a generation, and the state.
+ * Allocations are stored in sets of a key and a value each. Key: a hash of process and
+ * pointer in the upper bits, different for any two allocations of one process, a
+ * generation, and the state.
  */
 #define FSN_BLOCKS        262144 /* default */
 #define FSN_BLOCKS_MAX    (1U << 24)
 #define FSN_BLOCK_WAYS    8
-#define FSN_BLOCK_PLACES  8 /* sets in which one may be: of a half full table all are full for 1e-10 */
+/* sets that may hold an allocation: in a table half full, all are full for 1 in 1e10 */
+#define FSN_BLOCK_PLACES  8
 #define FSN_BLOCK_STATE   3ULL
 #define FSN_BLOCK_GEN_ONE 4ULL
 #define FSN_BLOCK_GEN     0x3cULL
 #define FSN_BLOCK_HASH    (~0x3fULL)
 
-/* For each process, the parts of the table in which it has blocks. */
+/* Parts of the table in which a process has allocations. */
 #define FSN_HEAPS           4096
 #define FSN_BLOCK_PART_BITS 12
 #define FSN_BLOCK_PARTS     (1U << FSN_BLOCK_PART_BITS)
@@ -61,8 +65,12 @@ struct fsn_block {
 	unsigned long long pointer, size;
 	unsigned long long since_ns; /* CLOCK_MONOTONIC */
 	unsigned int tgid, fn;
-	unsigned int row;     /* of keys; one that there is not, where there are none */
-	unsigned int spilled; /* of a set's first: blocks that are elsewhere as it was full */
+	unsigned int row;     /* row of keys; out of range if there is none */
+	/*
+	 * in the first entry of a set: allocations stored elsewhere because the set was
+	 * full
+	 */
+	unsigned int spilled;
 };
 
 struct fsn_block_set {
