@@ -64,7 +64,7 @@ fix_ret 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "versions of a symbol are told apart" {
+@test "attach: each version of a symbol is a function of its own" {
 	need_bpf
 	fsn attach g 'fix_ver*' --lib "$LIB" --json
 	assert_eq "$(names)" "fix_ver fix_ver@FIX_1"
@@ -227,7 +227,7 @@ fix_local 10 0 10 0 0 0"
 
 # --- which processes ------------------------------------------------------------------
 
-@test "a process that runs already and one that comes later are both counted" {
+@test "attach: counts running processes and processes started later" {
 	need_bpf
 	start_bg early "$FIX/call" --wait --threads 2 add 100
 	wait_ready early
@@ -425,7 +425,7 @@ fix_fail 10 0 - 0 0 10"
 	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop/g ]]
 }
 
-@test "what attach, --dry-run and list functions say of a function has one shape" {
+@test "attach: the command, --dry-run and 'list functions' describe functions alike" {
 	local dry attached listed
 
 	need_bpf
@@ -558,7 +558,7 @@ plus 10 0 10 0 0 0"
 	fsn detach cuda
 }
 
-@test "a configuration of which one group is attached already attaches none" {
+@test "attach: attaches no group of a configuration if one of them is attached" {
 	need_bpf
 	write_config
 	fsn attach hz fix_add --lib "$LIB"
@@ -597,7 +597,7 @@ ids_of() { # GROUP: of its maps
 	bpftool -j map show pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | jq .id
 }
 
-@test "the unit attaches what is not there, and leaves alone what is as it is to be" {
+@test "unit: attaches missing groups and keeps unchanged ones" {
 	local dir=$BATS_TEST_TMPDIR/groups.d a b
 
 	need_bpf
@@ -669,7 +669,7 @@ funcsnoop attach: 1 of 3 files of '$dir' failed"
 	rmdir "$CGROUP"
 }
 
-@test "a pipe or a folder among a unit's files is told, and not waited for" {
+@test "unit: reports a pipe or a directory among its files without blocking" {
 	local dir=$BATS_TEST_TMPDIR/groups.d
 
 	need_bpf
@@ -683,7 +683,7 @@ funcsnoop attach: 2 of 3 files of '$dir' failed"
 	fsn detach a b
 }
 
-@test "a group that stands in two of a unit's files is the first one's, at each start" {
+@test "unit: a group that is in two files comes from the first one, at each start" {
 	local dir=$BATS_TEST_TMPDIR/groups.d
 
 	need_bpf
@@ -702,7 +702,7 @@ b: attached as it is to be, counts on"
 	fsn detach a b
 }
 
-@test "a library that was replaced is attached anew by --refresh" {
+@test "attach: --refresh re-attaches a library that was replaced" {
 	local own=$BATS_TEST_TMPDIR/libown.so
 
 	need_bpf

@@ -29,7 +29,7 @@ files_table() {
 	sed -n '/^$/,$p' <<<"$output" | tail -n +2 | tr -s ' ' | sed 's/ $//'
 }
 
-@test "what would be probed is shown with its file, without privilege" {
+@test "dry run: shows functions with their file, without privileges" {
 	need_unprivileged "$REAL"
 	dry fix_add fix_alias_b --lib "$LIB"
 	assert_stderr ""
@@ -42,7 +42,7 @@ $LIB ($REAL) 2 path"
 		"[[{\"found\":\"path\",\"functions\":3,\"path\":\"$REAL\",\"refused\":null,\"same_as\":null,\"typed\":\"$LIB\"}],[],[{\"also\":[\"fix_alias_b\"],\"name\":\"fix_alias_a\"}]]"
 }
 
-@test "functions that are missing or refused stand beside the others, and the status is 1" {
+@test "dry run: lists missing and refused functions with the others, status 1" {
 	need_unprivileged "$REAL"
 	dry -s 1 fix_add nosuch fix_ifunc --lib "$LIB"
 	assert_output_match "^fix_add +$REAL .* ret "
@@ -58,7 +58,7 @@ $LIB ($REAL) 2 path"
 	assert_json '.error' "no function 'nosuch' in $REAL"
 }
 
-@test "an instruction that no probe may be on is told" {
+@test "dry run: reports an instruction that cannot be probed" {
 	need_arch x86_64
 	need_unprivileged "$FIX/libinsn.so"
 	dry -s 1 asm_lock+0x0 asm_ret fix_nosuch --lib "$FIX/libinsn.so" --site entry
@@ -69,7 +69,7 @@ $LIB ($REAL) 2 path"
 		!= null'
 }
 
-@test "one file under two paths is told as one, two files as two" {
+@test "dry run: two paths of one file are one library, two files are two" {
 	ln "$REAL" "$HERE/libhard.so" 2>/dev/null || cp "$REAL" "$HERE/libhard.so"
 	[[ $REAL -ef $HERE/libhard.so ]] || skip "no hard links between these folders"
 	cp "$REAL" "$HERE/libcopy.so"
@@ -86,7 +86,7 @@ $LIB ($REAL) 2 path"
 		"[[\"$REAL\",null,1],[\"$HERE/libhard.so\",\"$REAL\",0]]"
 }
 
-@test "a file of a fitting name that is no library is told, and the others are used" {
+@test "dry run: skips a file with a matching name that is not a library" {
 	cp "$REAL" "$HERE/libonlythere.so.1"
 	head -c 1000 "$REAL" >"$HERE/libonlythere.so.2"
 	echo hello >"$HERE/libonlythere.so.3"
@@ -100,7 +100,7 @@ $LIB ($REAL) 2 path"
 			od -An -t u8 -j 40 -N 8 "$REAL" | tr -d ' ')\",\".so.3' is not an ELF file\",\".so.4' is not a regular file\"]"
 }
 
-@test "without privilege a process's own files are explained, and what hides a file is told" {
+@test "dry run: explains your own processes unprivileged and reports hidden files" {
 	local lib=$HERE/libonlythere.so.1 pid
 
 	need_root
@@ -169,7 +169,7 @@ run_end() { # NAME
 	assert_json '.[0] | [(.functions | map(.name)), .missing]' '[["a"],["b"]]'
 }
 
-@test "a group of a configuration without a library is told how to get one" {
+@test "dry run: a configuration without a library gets a hint to name one" {
 	cat >"$HERE/groups.json" <<-END
 	{ "cuda_func_sym": { "cudaMalloc": "cudaMalloc" }, "custom_sym": { "vectorAdd": "vectorAdd" } }
 	END

@@ -390,7 +390,7 @@ maps_read() { # ARGS...
 	grep -oE '/proc/[0-9]+/(task/[0-9]+/)?maps\b' "$trace"
 }
 
-@test "what each process maps is read once an attach, however many groups there are" {
+@test "find: an attach reads the mappings of a process once for all groups" {
 	local pid seen
 
 	need_bpf
@@ -417,7 +417,7 @@ maps_read() { # ARGS...
 	run_on waits
 }
 
-@test "who maps the files of an empty group is read once for all of them" {
+@test "find: processes that map an empty group's files are read once for all groups" {
 	local pid seen
 
 	need_bpf

@@ -74,7 +74,7 @@ hint: did you mean 'fix_recurse'"
 	assert_stderr "funcsnoop attach: no function 'qqqqqqqqqq' in $REAL"
 }
 
-@test "what a file only imports is answered with the library that defines it" {
+@test "symbols: an imported function is answered with the library that defines it" {
 	dry -s 1 fix_add --lib "$FIX/call"
 	assert_stderr "funcsnoop attach: 'fix_add' is only imported by $FIX/call: $REAL defines it
 hint: name that library with --lib, or as $REAL:fix_add"
@@ -88,7 +88,7 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 	assert_stderr_match "'shop::Cart::total' is only imported by .*: $FIX/libcart.so defines it$"
 }
 
-@test "a function whose symbol has no size is probed all the same" {
+@test "symbols: a function whose symbol has no size is probed" {
 	need_bpf
 	need_arch x86_64
 	fsn attach g asm_size0 --lib "$FIX/libinsn.so" --json
@@ -154,7 +154,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 }
 
 # It imports longjmp's kin: that must be seen without sections, too.
-@test "a program without section headers is not vouched for where one with them is not" {
+@test "symbols: a program without section headers is judged like one with them" {
 	local prog=$BATS_TEST_TMPDIR/prog
 
 	need_tool cc
@@ -201,7 +201,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 
 # --- separate symbols -----------------------------------------------------------------------------
 
-@test "a debug file by build id gives back what was stripped" {
+@test "symbols: a debug file found by build id names the functions of a stripped file" {
 	local lib=$BATS_TEST_TMPDIR/libfix.so.1 id dir
 
 	need_root
@@ -219,7 +219,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_json '.[0].functions | map(.name)' '["fix_local"]'
 }
 
-@test "a file that debuginfod-find has fetched gives back what was stripped" {
+@test "symbols: a file from debuginfod-find names the functions of a stripped file" {
 	local lib=$BATS_TEST_TMPDIR/libfix.so.1 id dir
 
 	need_tool objcopy
@@ -256,7 +256,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_stderr_match "'zz_0+1', .* and 1[0-9] more in $lib$"
 }
 
-@test "a path that leads elsewhere is shown as it was typed, beside where it leads" {
+@test "symbols: a symbolic link is shown as typed, with its target" {
 	ln -s "$REAL" "$BATS_TEST_TMPDIR/mine.so"
 	dry fix_add --lib "$BATS_TEST_TMPDIR/mine.so"
 	assert_output_match "^$BATS_TEST_TMPDIR/mine.so \($REAL\) +1 +path"
@@ -370,7 +370,7 @@ pages_cached() { # FILE: in the page cache
 }
 
 # What GPU libraries are: half a gigabyte of data, and code and names in a few megabytes.
-@test "a library of 500 MB is not read whole" {
+@test "symbols: a library of 500 MB is not read completely" {
 	local lib=$BATS_TEST_TMPDIR/libbig.so pages
 
 	need_tool cc python3

@@ -151,7 +151,7 @@ torch_numbers() {
 		or (.exit_why | test("not timed"))) | .name]' '[]'
 }
 
-@test "the libtorch preset counts it, too, with what it calls" {
+@test "torch: the libtorch preset counts the function and its callees" {
 	need_torch
 	fsn attach libtorch --name g
 	capture "$FIX/torchcall" throw 200

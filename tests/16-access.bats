@@ -297,7 +297,7 @@ two 750 0 64322"
 	fsn detach --all
 }
 
-@test "an owner reads and changes the group, and the group's folder stays the attacher's" {
+@test "access: an owner reads and changes the group; its directory stays the attacher's" {
 	need_readers
 	fsn attach g fix_add --lib "$LIB" --owner 65534 --slow 0ns
 	assert_eq "$(modes g g/stats g/slow g/link_0)" "g 755 0 0
@@ -319,7 +319,7 @@ hint: resetting also needs CAP_BPF"
 	fsn detach g
 }
 
-@test "what keys are is for the owner to read, what calls had by them for readers, too" {
+@test "access: owners read keys; readers also see the statistics by key" {
 	need_readers
 	fsn attach g fix_add --lib "$LIB" --owner ":$GID" --key arg1 --sum arg1
 	capture "$FIX/call" --arg 7,8 add 4

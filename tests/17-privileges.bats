@@ -105,7 +105,7 @@ hint: needs CAP_PERFMON; try with sudo"
 	[[ ! -e $OWN/funcsnoop ]] || fail "who cannot attach made the folder"
 }
 
-@test "root that lacks a capability is not told to become root" {
+@test "privileges: root without a capability gets no hint to become root" {
 	need_bpf
 	capture -s 1 setpriv --bounding-set -bpf,-sys_admin --inh-caps -bpf,-sys_admin \
 		"$FUNCSNOOP" attach g fix_add --lib "$LIB"
@@ -113,7 +113,7 @@ hint: needs CAP_PERFMON; try with sudo"
 	refute_stderr_match sudo
 }
 
-@test "a container's user namespace is told from the host's capabilities" {
+@test "privileges: distinguishes a container's user namespace from host capabilities" {
 	need_own_bpffs
 	capture -s any unshare --user --map-root-user true
 	((status == 0)) || skip "no user namespaces here"

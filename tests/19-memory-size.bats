@@ -33,7 +33,7 @@ map_field() { # MAP FIELD
 	fsn detach cuda
 }
 
-@test "memory: maps of what a group does not record have one entry" {
+@test "memory: maps for features that a group does not use have one entry" {
 	local map
 
 	need_bpf

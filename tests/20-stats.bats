@@ -114,7 +114,7 @@ attach_fails() {
 }
 
 # The middle of a bucket is at most 6.25 % off; the lowest and highest are known exactly.
-@test "percentiles lie in the buckets that the histogram says" {
+@test "stats: percentiles are in the buckets of the histogram" {
 	local p
 
 	need_bpf
@@ -233,7 +233,7 @@ others() { # GROUP: its samples of errors without a code of their own
 }
 
 # They are read after what they are a part of; while calls fail, the rest of that falls.
-@test "calls whose codes found no room are a counter, whatever else fails meanwhile" {
+@test "stats: failed calls dropped by the table of codes have a stable counter" {
 	local i seen=()
 
 	need_bpf
@@ -453,7 +453,7 @@ others() { # GROUP: its samples of errors without a code of their own
 
 # --- processes ---------------------------------------------------------------------------
 
-@test "processes are told apart and stay when they have ended" {
+@test "stats: --per-process keeps the rows of exited processes" {
 	local a b
 
 	need_bpf
@@ -495,7 +495,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "a program's name in the document is valid JSON whatever it is" {
+@test "stats: any program name gives valid JSON" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	capture "$FIX/call" --comm $'a"\\\n\e[1m\xff' add 10

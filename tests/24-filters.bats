@@ -160,7 +160,7 @@ attached() { # WANT COND FUNCTION WORD...
 	! cmp -s count countifarg || fail "nothing of the library shows it"
 }
 
-@test "a call that is not chosen gives up what stands under its key, with every link and end" {
+@test "filters: a call rejected by --if abandons a stale call, for all links and exits" {
 	local link links exit left
 
 	read_links
@@ -182,7 +182,7 @@ attached() { # WANT COND FUNCTION WORD...
 	done
 }
 
-@test "functions that lack an argument are told of, and none of their calls counts" {
+@test "filters: --if warns about functions without the argument and counts no call" {
 	fsn attach --config "$CONFIG" t --name g --if 'n == 1'
 	assert_stderr_match 'no call of 10 of the 11 functions counts: they lack an argument of --if'
 	capture "$FIX/typed" ty_i32 1 2
@@ -346,7 +346,7 @@ ended() { # GROUP
 	fsn -s 2 run "$LIB:fix_add" --for 10s
 }
 
-@test "who waits for the end of groups leaves when they are detached or replaced" {
+@test "attach --for: its helper exits when the group is detached or replaced" {
 	fsn attach g fix_add --lib "$LIB" --for 3600s
 	fsn attach h fix_add --lib "$LIB" --for 3600s
 	poll_until waiting 2

@@ -16,7 +16,7 @@ setup() {
 }
 
 # bats test_tags=core,arch
-@test "calls are told apart by an argument, by name where it has some, and added up" {
+@test "keys: calls are grouped by an argument, with names of values, and summed" {
 	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1
 	capture "$FIX/typed" ty_u64 5 5 5 0xfffffffffffffffe
@@ -66,7 +66,7 @@ def 1"
 	fsn detach x
 }
 
-@test "of sizes a key is the power of two below them" {
+@test "keys: log2:ARG groups values by power of two" {
 	fsn attach --config "$CONFIG" t --key log2:v --sum v
 	capture "$FIX/typed" ty_u64 0 1 2 3 4 4095 4096 8191 0xffffffffffffffff
 	capture "$FIX/typed" ty_i8 100 127
@@ -81,7 +81,7 @@ ty_u64 9223372036854775808 1 18446744073709551615"
 	fsn detach t
 }
 
-@test "calls are told apart by their result, which is known when they end" {
+@test "keys: calls are grouped by their result when they return" {
 	cat >"$BATS_TEST_TMPDIR/ends.json" <<-END
 		{ "types": {
 			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } },
@@ -133,7 +133,7 @@ ty_u64 0x5 2 2 10"
 	fsn detach a
 }
 
-@test "a preset says by what calls are told apart, and --no-keys does without" {
+@test "keys: presets define keys, and --no-keys disables them" {
 	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
 	cat >"$XDG_CONFIG_HOME/funcsnoop/presets/own.json" <<-END
 		{ "lib": "$FIX/libtyped.so", "keys": ["v", "nobody"], "sums": "v", "own_func_sym": {
@@ -345,7 +345,7 @@ row_sums() {
 	fsn detach i
 }
 
-@test "rows of intervals are what came in them, and replaced groups begin anew" {
+@test "keys: intervals show rows of the interval, and replaced groups start at 0" {
 	fsn attach --config "$CONFIG" i --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2
 	fsn attach --config "$CONFIG" i --key v --sum v --replace
@@ -396,7 +396,7 @@ row_sums() {
 	fsn detach t
 }
 
-@test "what has changed since a document is told by key" {
+@test "keys: --diff compares rows by key" {
 	local saved=$BATS_TEST_TMPDIR/saved order
 
 	fsn attach --config "$CONFIG" t --key v,thread --sum v
@@ -434,7 +434,7 @@ samples() { # FAMILY
 	grep "^funcsnoop_$1{" <<<"$output" | sed -E "s/group=.*library=\"[^\"]*\",?//; s/^funcsnoop_$1//"
 }
 
-@test "metrics by key have a label of it, are bounded, and whoever came first keeps its series" {
+@test "keys: series have a key label, a limit, and keep their places" {
 	local file=$BATS_TEST_TMPDIR/a.prom
 
 	fsn attach --config "$CONFIG" t --key v --sum v
@@ -488,7 +488,7 @@ samples() { # FAMILY
 }
 
 # Keys that live on, of processes that end; and others that none comes back to.
-@test "no series by key has less than before when rows of ended processes are given up" {
+@test "keys: evicted rows of exited processes do not make a series fall" {
 	local dir=$BATS_TEST_TMPDIR i files=()
 
 	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
@@ -580,7 +580,7 @@ streamed() { # PROGRAM
 	fsn detach x
 }
 
-@test "a member of what an argument points to is a key, as debug information has it" {
+@test "keys: a member of a pointed-to structure is a key, by debug information" {
 	local p=$FIX/proto name said
 
 	cat >"$BATS_TEST_TMPDIR/p.json" <<-END

@@ -49,7 +49,7 @@ exit_group 1 - -'
 exit_group 1 - -'
 }
 
-@test "a command's own calls are all that is told, none of how it was held before" {
+@test "syscalls: run counts calls of COMMAND, none from before its start" {
 	ran 's:read s:execve s:getppid' threads 1 1
 	assert_json '.[0].health.unmatched_returns' 0
 	assert_json '.[0].functions[] | select(.name == "execve" or .name == "getppid") | [.name, .calls, .returns]' \
@@ -73,7 +73,7 @@ tgkill 9 9 0'
 	assert_ran '32:getpid 7 7 0'
 }
 
-@test "what is counted agrees with strace" {
+@test "syscalls: counts match strace" {
 	local st=$BATS_TEST_TMPDIR/strace calls=(openat close read fstat mmap execve vfork clone wait4)
 	local script="cat /etc/passwd; ls /nonexistent; (exit 3); cat /etc/passwd | wc -l"
 
@@ -101,7 +101,7 @@ readv 16 16 16'
 	assert_eq "$(grep -c readv "$st")" 0
 }
 
-@test "calls in progress at the attach are no calls of the group; those at the end are in flight" {
+@test "syscalls: calls in progress at the attach do not count, later ones are in flight" {
 	start_bg fix "$FIX/syscalls" --wait --wait-end threads 5 1
 	wait_ready fix
 	fsn attach g s:read s:getppid -p "$(bg_pid fix)"
@@ -134,7 +134,7 @@ unmatched_returns 1"
 	fsn detach g
 }
 
-@test "system calls and functions stand in one group, and are nested as they are made" {
+@test "syscalls: one group has system calls and functions, with correct nesting" {
 	fsn attach g s:write fix_add --lib "$FIX/libfix.so"
 	fsn list g --json
 	assert_json '.[0].libraries' "[\"$(realpath "$FIX/libfix.so")\",\"[syscalls]\"]"
@@ -208,7 +208,7 @@ ${long:0:256}"
 	assert_ran ''
 }
 
-@test "what system calls cost is measured like that of functions, and estimated by it" {
+@test "syscalls: overhead is calibrated and estimated like that of functions" {
 	local figures=/run/funcsnoop/syscalls
 
 	own_run
@@ -227,7 +227,7 @@ ${long:0:256}"
 	assert_json_true '.[0].functions[].cost_ns | . >= 2000 and . < 20000 and . % 100 == 0'
 }
 
-@test "a group of one process takes another's calls when it is told to, and ends those of the first" {
+@test "syscalls: 'set --pid' moves a group to another process and ends its calls" {
 	start_bg one "$FIX/syscalls" --wait threads 10 1
 	start_bg two "$FIX/syscalls" --wait threads 20 1
 	wait_ready one
@@ -244,7 +244,7 @@ ${long:0:256}"
 	fsn detach g
 }
 
-@test "near names are told, and all calls of all processes want --force" {
+@test "syscalls: suggests similar names; all calls of all processes require --force" {
 	fsn -s 1 attach g s:opennat
 	assert_stderr "funcsnoop attach: no system call 'opennat'
 hint: did you mean 's:openat'"
@@ -262,7 +262,7 @@ hint: did you mean 's:openat'"
 	assert_output ''
 }
 
-@test "that another group counts the same system calls is told at the attach" {
+@test "syscalls: attach warns if another group counts the same calls" {
 	fsn attach g s:getppid s:fsync
 	assert_stderr ""
 	fsn attach h s:getppid s:readv

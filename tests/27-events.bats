@@ -102,7 +102,7 @@ ran() { # TARGETS WHAT...
 		"[[\"u:$EVENTS:fixed:work__done\",\"usdt\",\"$EVENTS\",[\"int64_t arg1\"]],[\"u:$EVENTS:fixed:work__start\",\"usdt\",\"$EVENTS\",[\"int64_t arg1\"]]]"
 }
 
-@test "probes that are not there are told with near names, and nothing is left" {
+@test "events: a missing probe is an error with similar names, and leaves nothing" {
 	fsn -s 1 attach g "u:$EVENTS:tock"
 	assert_stderr "funcsnoop attach: no USDT probe 'tock' in '$EVENTS'
 hint: did you mean 'u:$EVENTS:tick'"
@@ -207,7 +207,7 @@ hint: did you mean 'u:$EVENTS:tick'"
 	assert_json '.[0].functions[] | [.calls, .slow, ([.rows[].returns] | add)]' '[6,6,6]'
 }
 
-@test "spans go over kinds and files, can be in flight, and stand beside functions" {
+@test "events: spans mix kinds and files, can be in flight, and join functions" {
 	need_tracefs
 	start_bg fix "$EVENTS" --wait --wait-end unended 1
 	wait_ready fix
@@ -258,7 +258,7 @@ hint: did you mean 'u:$EVENTS:tick'"
 		'[["getppid",800,800,0],["syscalls:sys_enter_getppid",800,null,0],["syscalls:sys_enter_getppid..syscalls:sys_enter_fsync",800,800,0],["syscalls:sys_enter_getppid..syscalls:sys_exit_getppid",800,800,0],["syscalls:sys_exit_getppid",800,null,0],["syscalls:sys_exit_getppid..syscalls:sys_enter_getppid",800,792,8]]'
 }
 
-@test "what is no span and no tracepoint is told, and nothing is left" {
+@test "events: wrong spans and tracepoints are errors that leave nothing" {
 	need_tracefs
 	fsn -s 1 attach g "u:$EVENTS:tick..u:$EVENTS:tick"
 	assert_stderr "funcsnoop attach: 'u:$EVENTS:tick..u:$EVENTS:tick': a span is from one event to another, not to the same one"
@@ -309,7 +309,7 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 		bash -c "set -e; $2; exec "'"$@"' bash "$FUNCSNOOP" "${@:3}"
 }
 
-@test "what is hidden or forbidden is told for each kind of target, and nothing is left" {
+@test "events: hidden and forbidden targets of each kind are errors that leave nothing" {
 	need_tracefs
 	local target no_btf='mount -t tmpfs t /sys/kernel/btf'
 	local tracing=/sys/kernel/tracing debug=/sys/kernel/debug
@@ -341,7 +341,7 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 	assert_output '{"version":1,"groups":[]}'
 }
 
-@test "what is not there is told by its kind also where nothing is to be attached" {
+@test "events: --dry-run reports missing targets by their kind" {
 	local target
 
 	for target in "no such tracepoint t:foo:bar" "no such system call s:opena" \

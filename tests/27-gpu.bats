@@ -16,7 +16,7 @@ setup() {
 
 # --- communicators ------------------------------------------------------------------------
 
-@test "collectives are told apart by communicator, which was there before the attach" {
+@test "nccl: groups collectives by communicators created before the attach" {
 	local made
 
 	fsn attach nccl --lib "$STUB" --key communicator
@@ -132,7 +132,7 @@ launched() { # GROUP PROGRAM CASE...
 }
 
 # bats test_tags=core
-@test "kernels have their names, whatever a launch says of them, and each launch is one" {
+@test "gpu: each launch counts once, under the kernel's name" {
 	local program want
 
 	want="__cudaLaunchKernel add<float> 3
@@ -188,7 +188,7 @@ cudaLaunchKernelExC ns::scale 5"
 	fsn detach cuda cuda-driver
 }
 
-@test "factors of presets' sums lie where CUDA's headers have them" {
+@test "gpu: factors of presets' sums have the offsets of CUDA's headers" {
 	local include=/usr/local/cuda/include dir=$BATS_TEST_TMPDIR
 
 	[[ -e $include/cuda.h && -e $include/cuda_runtime_api.h ]] || skip "no headers of CUDA"
@@ -232,7 +232,7 @@ kernel=plain \\(func=0x"
 	fsn detach cuda
 }
 
-@test "what a preset tells apart by is so where a run has to wait for the library, too" {
+@test "gpu: keys of a preset also work if run waits for the library" {
 	ldconfig -p | grep -q libcuda.so.1 && skip "there is a driver"
 	cp "$MOCK" "$BATS_TEST_TMPDIR/libcuda.so.1"
 	fsn run cuda-driver --by kernel --format csv -o "$BATS_TEST_TMPDIR/csv" -- \
@@ -246,7 +246,7 @@ cuLaunchKernel sort_keys 1
 cuLaunchKernelEx blend 2"
 }
 
-@test "the driver's handles have the names that they were asked for by while somebody looked on" {
+@test "gpu: handles of the driver API are named if their lookup was traced" {
 	fsn attach cuda-driver --lib "$MOCK"
 	launched cuda-driver "$FIX/kernels" driver unknown
 	fsn -s 2 attach mine fix_add --lib "$FIX/libfix.so" --key kernel

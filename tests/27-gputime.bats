@@ -20,7 +20,7 @@ job() { # CASE...
 }
 
 # bats test_tags=core,arch
-@test "kernels have the GPU's times by name, device and stream, whatever order buffers come in" {
+@test "gpu: GPU times are by kernel, device and stream, for any order of buffers" {
 	fsn attach gpu
 	job heard 10 known
 	# Half of the calls took no more than 3 us, say, which is [2816, 3072) ns: its middle.
@@ -87,7 +87,7 @@ plain 512 1 1"
 	fsn detach gpu
 }
 
-@test "copies and sets have bytes, by direction, and are recorded where they are asked for" {
+@test "gpu: memcpy and memset are recorded on request, with bytes by direction" {
 	fsn attach gpu-copies --lib "$GPU"
 	job heard 1 heard 2 quiet 10 copies
 	assert_output_match '^recorded 0$'
@@ -103,7 +103,7 @@ sets [set] 2 1024 600"
 	fsn detach gpu-copies
 }
 
-@test "what a buffer still has when the process ends is told, and children have no part in it" {
+@test "gpu: records buffered at exit are reported, and children have none of them" {
 	fsn attach gpu
 	job heard 10 fork known left
 	assert_eq "$(rows gpu kernel "kernel calls total_ns" | sort)" "add<float> 5 100000
@@ -137,7 +137,7 @@ said() { # COUNT
 	jq -e ".[0].gpu_processes | length == $1" <<<"$output" >/dev/null
 }
 
-@test "why nothing is seen of a process is told: libcupti refuses, is not there, or is another's" {
+@test "gpu: reports why a process has no records: libcupti refuses, is missing or used" {
 	local dir=$BATS_TEST_TMPDIR
 
 	need_no_sanitizer # one does not follow another library into a process
@@ -167,7 +167,7 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
-@test "what was lost is told: times, and records for which libcupti had no room" {
+@test "gpu: reports lost times and records that libcupti dropped" {
 	fsn attach gpu
 	job heard 10 known say
 	fsn stats gpu
@@ -194,7 +194,7 @@ libToolsInjection has libcupti\$"
 }
 
 # Nobody but NVIDIA's own says here what a runtime asks of a driver, and what libcupti answers.
-@test "the real runtime's driver loads the library, and what the real libcupti refuses is told" {
+@test "gpu: the real driver loads the library, and errors of libcupti are reported" {
 	local cupti
 
 	need_cuda
@@ -248,7 +248,7 @@ build_sanitized() { # WHAT: of -fsanitize=
 	fsn detach gpu
 }
 
-@test "its threads share nothing without a lock, whoever begins and ends to listen meanwhile" {
+@test "gpu: threads of the library have no data race while groups come and go" {
 	local dir=$BATS_TEST_TMPDIR
 
 	build_sanitized thread
@@ -291,7 +291,7 @@ all_came_in() { # NAME
 	[[ $(came_in "$1") == "$((told * 5)) $((told * 100000)) $((told * 100000))" ]]
 }
 
-@test "numbers of an interval are of what came in it, percentiles and sums by kernel, too" {
+@test "gpu: intervals show their own records, percentiles and sums by kernel" {
 	local again=() told=0
 
 	for _ in {1..10}; do again+=(wait known); done
@@ -308,7 +308,7 @@ all_came_in() { # NAME
 	fsn detach gpu
 }
 
-@test "graphs are recorded by their kernels, or as a whole where that is asked for" {
+@test "gpu: graphs are recorded by kernel, or as one on request" {
 	fsn attach gpu --lib "$GPU"
 	job heard 10 graph
 	assert_eq "$(rows gpu kernel "kernel calls total_ns" | sort)" "first 2 800
@@ -353,7 +353,7 @@ idle() {
 	[[ $stderr == *"no record for "*" s: its GPU does nothing, or another profiler has them"* ]]
 }
 
-@test "what more processes say than there is room for is said to be missing" {
+@test "gpu: processes dropped because the table is full are reported" {
 	fsn attach gpu --lib "$GPU"
 	job tell 1000
 	fsn stats gpu
@@ -373,7 +373,7 @@ idle() {
 	fsn detach gpu
 }
 
-@test "it is said when no record has come for long, as where another profiler has the buffers" {
+@test "gpu: reports long silence, such as another profiler with the buffers" {
 	fsn attach gpu
 	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" heard 10 \
 		known say later 30 --wait-end
@@ -451,7 +451,7 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	fsn detach gpu
 }
 
-@test "a job may be recorded for a part of the time, and then counts are said to be of windows" {
+@test "gpu: --gpu-duty records part of the time, and counts are marked as partial" {
 	local pid
 
 	fsn attach gpu
@@ -516,7 +516,7 @@ windows() { # WINDOW PERIOD: of the job
 	fsn detach gpu gpu-copies seldom
 }
 
-@test "a part of the time is one second of so many, and of what GPUs do" {
+@test "gpu: --gpu-duty N records one second in N, for all GPU activity" {
 	local args said
 
 	while IFS='|' read -r args said; do
@@ -539,7 +539,7 @@ windows() { # WINDOW PERIOD: of the job
 	fsn detach gpu
 }
 
-@test "who asked for what a GPU did is not known, and asking for it is refused" {
+@test "gpu: stacks and keys of callers are rejected for GPU activity" {
 	local args said
 
 	while IFS='|' read -r args said; do
@@ -565,7 +565,7 @@ by_launcher() {
 }
 
 # bats test_tags=core,arch
-@test "kernels have the stacks of their launches, each its own, and of which that is not known is said" {
+@test "gpu: each kernel has the stack of its launch, and unknown ones are reported" {
 	local functions
 
 	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" wait \
@@ -616,7 +616,7 @@ more 6
 ns::scale 100"
 }
 
-@test "who is asked for no stacks pays nothing for calls that launch kernels" {
+@test "gpu: without --stacks, launches are not probed" {
 	fsn attach gpu --lib "$GPU"
 	job heard 10 quiet 4 quiet 5
 	assert_eq "$(grep -c '^recorded 0$' <<<"$output")" 2

@@ -66,7 +66,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "calls, times and errors add up by stack, and begin afresh with a reset" {
+@test "stacks: calls, times and errors are summed by stack, and reset" {
 	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
 	capture "$STACKS" plain plain plain thread
 	fsn stats st --json
@@ -123,7 +123,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	stop_bg other
 }
 
-@test "of so many calls one stack is taken" {
+@test "stacks: --stacks N records the stack of one call in N" {
 	fsn attach st st_leaf --lib "$STACKS" --stacks 4294967295 --count
 	capture "$STACKS" plain plain
 	fsn stats st --json
@@ -133,7 +133,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 }
 
 # bats test_tags=core
-@test "a command's own calls have whole stacks from its first on" {
+@test "stacks: the calls of COMMAND have complete stacks from the first one" {
 	need_arch x86_64
 	fsn run st st_leaf --lib "$STACKS" --stacks all --count --format folded \
 		--output "$BATS_TEST_TMPDIR/folded" -- "$STACKS" plain thread
@@ -146,7 +146,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	assert_eq "$(stat -c %a "$BATS_TEST_TMPDIR/folded")" 600
 }
 
-@test "what has no stacks says so" {
+@test "stacks: a group without stacks is reported" {
 	fsn attach st st_leaf --lib "$STACKS"
 	fsn -s 2 stats st --by stack
 	assert_stderr_match 'no group has stacks'
@@ -190,7 +190,7 @@ ends() { # FILE
 		| map({ key: .[0].end, value: (map(.calls) | add) }) | from_entries' "$1"
 }
 
-@test "a file that a stack was the first to meet has a table from the next command on" {
+@test "stacks: the next command builds the unwind table of a file that a walk has met" {
 	need_arch x86_64
 	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc
@@ -233,7 +233,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	assert_eq "$(ends "$1")" "{\"no_table\":$3,\"outermost\":$(($4 + 1))}"
 }
 
-@test "a file that is written anew, or has the number of one that is gone, is another one to walks" {
+@test "stacks: a rewritten file, or a reused inode number, is a new file to walks" {
 	need_arch x86_64
 	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc one=$BATS_TEST_TMPDIR/one number i
@@ -263,7 +263,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	fsn detach st
 }
 
-@test "run cuts one stack of a program that COMMAND starts, and has a table for the rest" {
+@test "stacks: run truncates one stack of a new program and builds its unwind table" {
 	need_arch x86_64
 	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc
@@ -382,7 +382,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	fsn detach fails
 }
 
-@test "beside other keys calls that are not slow are told apart without a stack" {
+@test "stacks: fast calls have rows by other keys, without a stack" {
 	fsn attach st st_leaf --lib "$STACKS" --stacks slow --slow 20ms --key thread
 	capture "$STACKS" plain slow thread
 	fsn stats st --json
@@ -458,7 +458,7 @@ hangs() { # NUMBER
 	[[ $(jq '[.[] | select(.comm == "fsnhung")] | length' <<<"$output") == "$1" ]]
 }
 
-@test "frames of Python stand in the place of its interpreter's, as Python itself has them" {
+@test "stacks: Python frames replace the interpreter's and match Python's own" {
 	need_arch x86_64
 	local python fork truth=$BATS_TEST_TMPDIR/truth n=0
 	for python in $(pythons); do
@@ -506,7 +506,7 @@ globals()[name]()' "$BATS_TEST_TMPDIR/pipe"
 	fsn detach py
 }
 
-@test "what only looks like an interpreter keeps its own frames, and ends the reading of none" {
+@test "stacks: a false interpreter keeps its C frames and does no harm" {
 	need_arch x86_64
 	local case
 	for case in interpreters threads frames nowhere code; do
@@ -531,7 +531,7 @@ start_said() { # NAME [AT BYTES]
 	start_bg "$1" env LD_LIBRARY_PATH="$FIX" "$exe"
 }
 
-@test "an interpreter of 3.14 is read by what it says of itself; of what is not known it has its own frames" {
+@test "stacks: Python 3.14 is read by its debug offsets; unknown ones keep C frames" {
 	need_arch x86_64
 	local name said='[["Inner.call","/fake/of14.py",7],["outer","/fake/of14.py",3]]'
 	start_said known
@@ -627,7 +627,7 @@ start_slow() { # NAME PYTHON [spin]
 	fsn detach py
 }
 
-@test "samples have the frames of Python, and all calls where that is asked for" {
+@test "stacks: samples have Python frames, and calls have them on request" {
 	need_arch x86_64
 	local python truth=$BATS_TEST_TMPDIR/truth doc=$BATS_TEST_TMPDIR/doc n=0 word
 	for python in $(pythons | sed -n '1p;$p' | sort -u); do
@@ -867,7 +867,7 @@ line_of() { # FILE TEXT
 	fsn detach st
 }
 
-@test "speedscope takes folded lines for what they are" {
+@test "stacks: speedscope reads folded lines" {
 	need_arch x86_64
 	need_tool speedscope base64
 	local map page script=$BATS_TEST_TMPDIR/st.js

@@ -39,7 +39,7 @@ swapped() { # ROUNDS [STORM]: leaves the group
 }
 
 # bats test_tags=core
-@test "a file in the place of one that was unmapped is who called, and not that one" {
+@test "stacks: a caller in a remapped region is attributed to the new file" {
 	local doc=$BATS_TEST_TMPDIR/doc whole lies cut cut_lies none
 	start_bg swap "$FIX/swap" --wait "$FIX/plug_a.so" plug_a "$FIX/plug_b.so" plug_b 200
 	wait_ready swap
@@ -54,7 +54,7 @@ swapped() { # ROUNDS [STORM]: leaves the group
 
 # What is mapped is read while it changes: a walk may be cut, and says so, and never goes astray.
 # bats test_tags=core
-@test "beside threads that map and unmap walks are whole, or counted as cut, and never wrong" {
+@test "stacks: concurrent mmap and munmap truncate walks, and never falsify them" {
 	local doc=$BATS_TEST_TMPDIR/doc whole lies cut cut_lies none
 	start_bg swap "$FIX/swap" --wait "$FIX/plug_a.so" plug_a "$FIX/plug_b.so" plug_b 300 4
 	wait_ready swap

@@ -86,7 +86,7 @@ PR_OUT one 1 5'
 	fsn detach a
 }
 
-@test "arguments lie where the convention puts them, beside what is in other registers" {
+@test "types: arguments are read correctly next to those in other registers" {
 	need_bpf
 	fsn attach a "$P:pr_mixed" "$P:pr_many" "$P:pr_wide" --slow 0ns
 	capture "$P"
@@ -107,7 +107,7 @@ PR_OUT one 1 5'
 	fsn detach a
 }
 
-@test "without debug information it is said what to do, and a wrong name has near ones" {
+@test "types: hints name debug information, or similar names for a wrong one" {
 	need_bpf
 	fsn -s 2 attach a "$FIX/stripped/proto:pr_copy" --key dir
 	assert_stderr "funcsnoop attach: --by 'dir': no function has such an argument
@@ -126,7 +126,7 @@ hint: did you mean 'bytes'"
 	assert_output ""
 }
 
-@test "what would be attached is explained with prototypes" {
+@test "types: --dry-run shows prototypes" {
 	fsn attach a "$P:pr_walk" --dry-run -v
 	assert_output_match '^pr_walk[(]const struct pr_desc [*]desc, int n[)] -> long int +DWARF$'
 	fsn attach a "$P:pr_walk" --dry-run --json

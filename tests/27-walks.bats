@@ -79,7 +79,7 @@ debugged() { # PROGRAM
 	fsn detach st
 }
 
-@test "a mapped file that can have no table is told, and why" {
+@test "stacks: a mapped file that cannot have an unwind table is reported with a reason" {
 	need_tool python3
 	echo 'no code' >"$BATS_TEST_TMPDIR/text"
 	start_bg mapper python3 -c 'import mmap, sys

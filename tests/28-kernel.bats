@@ -20,7 +20,7 @@ need_fentry() {
 
 # shellcheck disable=SC2016	# jq's own
 # bats test_tags=bpf,core,arch
-@test "of functions of the kernel all calls that wait have their ends, by kprobes a part of them" {
+@test "kernel: fentry traces all concurrent returns, kprobes a part of them" {
 	need_fentry
 	start_bg fix "$FIX/syscalls" --wait waiting 30
 	wait_ready fix

@@ -73,7 +73,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
-@test "shares stand in the table where they are known; sums, orders and CSV have the times" {
+@test "split: the table has shares where known; sums, orders and CSV have the times" {
 	fsn attach g fix_sleep_us fix_add --lib "$LIB" --split --raw
 	capture "$FIX/call" --arg 50000 sleep_us 2
 	capture "$FIX/call" add 10

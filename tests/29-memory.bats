@@ -70,7 +70,7 @@ end_held() {
 }
 
 # bats test_tags=core,arch
-@test "what is live is what the program has not given back, whoever frees it, and in any order" {
+@test "memory: live bytes match the program's own count, for any thread and order" {
 	attach_heap
 	assert_held mix 500 16
 	end_held
@@ -108,7 +108,7 @@ end_held() {
 	fsn detach heap
 }
 
-@test "a reset leaves what is live, and begins the peak and what was freed anew" {
+@test "memory: a reset keeps live memory and resets peak and freed" {
 	attach_heap
 	start_bg heap "$HEAP" --wait leak 9
 	wait_ready heap
@@ -277,7 +277,7 @@ assert_held_on_gpu() { # HOW GROUP BULK
 	fsn detach tensors
 }
 
-@test "what leaks is shown by one command, with who has called, and how it grows" {
+@test "memory: one command shows growing leaks with their callers" {
 	start_bg heap "$HEAP" --wait leak 9
 	wait_ready heap
 	start_bg look "$FUNCSNOOP" run heap --config "$CONFIG" --lib "$HEAP" --memory \
@@ -301,7 +301,7 @@ assert_grows() { # REGEX: of the row
 	stop_bg heap
 }
 
-@test "memory of CUDA's runtime is told apart by stack, and so are flame graphs of bytes" {
+@test "memory: CUDA's runtime is shown by stack, and in flame graphs of bytes" {
 	need_arch x86_64
 	start_bg heap "$FIX/gpuheap" --wait leak 99
 	wait_ready heap
@@ -329,7 +329,7 @@ assert_grows() { # REGEX: of the row
 	fsn detach cuda
 }
 
-@test "a runtime that has no driver hands out nothing: its failed calls leave no block" {
+@test "memory: failed calls of a CUDA runtime without a driver allocate nothing" {
 	need_cuda
 	fsn attach cuda cudaMalloc cudaFree --lib "$CUDART" --memory --no-nesting
 	capture "$FIX/cudacall" "$CUDART" 5
@@ -340,7 +340,7 @@ assert_grows() { # REGEX: of the row
 	fsn detach cuda
 }
 
-@test "what memory can't be followed with, and where nothing is known, is told" {
+@test "memory: wrong options, and functions that do not allocate, are errors" {
 	fsn -s 2 attach my 'fix_*' --lib "$FIX/libfix.so" --memory
 	assert_stderr_match 'no function of the group is known to allocate memory'
 	assert_stderr_match '"allocates" in a configuration'
@@ -360,7 +360,7 @@ assert_grows() { # REGEX: of the row
 	fsn detach my
 }
 
-@test "what python3, git and g++ hold when they end is what valgrind says, and who looks from inside" {
+@test "memory: live blocks at exit of python3, git and g++ match valgrind and a preload" {
 	need_no_sanitizer
 	need_tool git
 	[[ -x /usr/bin/python3 ]] || skip "needs /usr/bin/python3"

@@ -99,7 +99,7 @@ waits_fit() {
 	fsn detach g
 }
 
-@test "what waits can't be asked for is said, and what switches take meanwhile" {
+@test "waits: unsupported options are errors, and the cost of switches is shown" {
 	fsn -s 1 attach run-queue --if 'instead == "x"'
 	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
 hint: use --by to break calls down by it"
@@ -171,7 +171,7 @@ hint: did you mean 'w:off-cpu'"
 	fsn detach g
 }
 
-@test "what COMMAND waits for before it is that, and where it is stopped for a table, is not counted" {
+@test "waits: COMMAND's waits before execve() and during a stop are not counted" {
 	local prog=$BATS_TEST_TMPDIR/prog
 
 	# It is read from the disk, where there is one, while it is not yet what runs.

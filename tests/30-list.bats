@@ -65,7 +65,7 @@ calls_of_one_more() { # COMMAND...
 	fsn detach g g2
 }
 
-@test "of many groups not all have open descriptors at once" {
+@test "list: not all of many groups have open descriptors at once" {
 	local i want
 
 	need_bpf
@@ -192,7 +192,7 @@ json_link() { # GROUP
 	fsn detach --all
 }
 
-@test "children that could not be followed are told" {
+@test "list: reports children dropped because the list of processes was full" {
 	need_bpf
 	need_tool bpftool
 	start_bg one "$FIX/call" --wait add 3
@@ -210,7 +210,7 @@ json_link() { # GROUP
 	fsn detach c
 }
 
-@test "a process that does not map the library is told when the group is attached" {
+@test "attach: warns about a process that does not map the library" {
 	need_bpf
 	start_bg engine "$FIX/engine" block 1
 	wait_line engine '^blocked '

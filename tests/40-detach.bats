@@ -69,7 +69,7 @@ hint: 'funcsnoop help detach' shows the usage"
 	assert_json .error 'needs either groups or --all'
 }
 
-@test "names that are no group's are errors and touch nothing outside the folder" {
+@test "detach: a name that is not a group is an error and touches nothing else" {
 	need_bpf
 	mkdir "$FUNCSNOOP_BPFFS/outside"
 	fsn attach a fix_add --lib "$FIX/libfix.so"
@@ -156,7 +156,7 @@ nothing_fires() { # MODE EXIT
 	assert_eq "$(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1)" ""
 }
 
-@test "a link that somebody else holds is told, and not waited for without end" {
+@test "detach: reports a link held by another process after a bounded wait" {
 	local kept=$FUNCSNOOP_BPFFS/kept
 
 	need_bpf

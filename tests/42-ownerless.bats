@@ -119,7 +119,7 @@ leave_of_detach() {
 	end_called
 }
 
-@test "breakpoints without an owner go although their file is no more" {
+@test "orphans: breakpoints are removed even if their file is gone" {
 	start_called
 	leave_of_attach
 	mv "$LIB" "$LIB.kept"
@@ -132,7 +132,7 @@ leave_of_detach() {
 }
 
 # Without the right to load programs nothing can be done, but who can finds it all there.
-@test "breakpoints without an owner stay for the next command that may remove them" {
+@test "orphans: breakpoints stay for the next command that may remove them" {
 	need_tool setpriv
 	start_called
 	leave_of_attach
@@ -147,7 +147,7 @@ leave_of_detach() {
 }
 
 # A file that lies nowhere is opened through a process that has it, which takes privilege.
-@test "breakpoints that can't be taken away are told, and who has them" {
+@test "orphans: breakpoints that cannot be removed are reported with their processes" {
 	need_tool setpriv
 	start_called
 	leave_of_attach

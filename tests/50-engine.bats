@@ -94,7 +94,7 @@ case_jumps() { # MODE EXIT
 	fsn detach g
 }
 
-@test "calls that leave by a jump show no time, and why is said" {
+@test "stats: untracked tail calls have no duration, and the table says why" {
 	need_bpf
 	fsn attach g eng_jump_reg eng_jump_cond eng_spin --lib "$FIX/libengine.so" --exit ret
 	fsn list functions g
@@ -117,7 +117,7 @@ case_jumps() { # MODE EXIT
 	fsn detach g
 }
 
-@test "a function that is one jump has the time of what that leads to" {
+@test "stats: a function that is one jump has the time of its target" {
 	need_arch x86_64
 	need_bpf
 	fsn attach g asm_jmp asm_ret --lib "$FIX/libinsn.so" --site entry

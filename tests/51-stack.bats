@@ -31,7 +31,7 @@ attach_has_none() { # ARG... of attach, of a group g
 	no_private_stack 'asm_*' --exit return --slow 1ms
 }
 
-@test "programs on ret instructions and leaving jumps have stacks of their own" {
+@test "bpf: programs on ret instructions and tail calls have no private stack" {
 	need_bpf
 	no_private_stack '*' --exit ret --slow 1ms
 }
@@ -47,7 +47,7 @@ attach_has_none() { # ARG... of attach, of a group g
 	no_private_stack 'asm_nop*' --link perf --exit ret
 }
 
-@test "programs of what GPUs do have stacks of their own" {
+@test "bpf: programs of GPU activity have no private stack" {
 	need_bpf
 	attach_has_none gpu --name g --lib "$O/libfuncsnoop-gpu.so"
 }

@@ -198,7 +198,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 }
 
 # The switch between baselines goes to and fro, and epochs are numbered in 16 bits.
-@test "readings are right when the numbers of epochs begin anew" {
+@test "reset: readings are right when epoch numbers wrap around" {
 	local ctl i
 
 	need_bpf
@@ -381,11 +381,11 @@ jumps_add_up() { # MODE
 	fsn detach g
 }
 
-@test "calls that go on in others by jumps are each in one reading (multi)" {
+@test "reset: tail calls are in exactly one reading (multi)" {
 	jumps_add_up multi
 }
 
-@test "calls that go on in others by jumps are each in one reading (perf)" {
+@test "reset: tail calls are in exactly one reading (perf)" {
 	jumps_add_up perf
 }
 
@@ -495,7 +495,7 @@ jumps_add_up() { # MODE
 	fsn detach g h
 }
 
-@test "a reset that is killed at any moment forgets no failed call whose code found no room" {
+@test "reset: killed at any moment, it loses no failed call that its table dropped" {
 	local i before pending=8256 span
 
 	need_bpf

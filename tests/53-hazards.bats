@@ -194,7 +194,7 @@ fr_walk 1 0 1 0 0 0" "$FIX/frames" 10
 	assert_json '.[].functions[] | .exit_why | split("; ")[0]' "no return probe: it is recursive"
 }
 
-@test "recursion deeper than the kernel's limit of 64 returns: no call is said to be abandoned" {
+@test "hazards: recursion deeper than 64 return probes abandons no call" {
 	need_bpf
 	need_arch x86_64
 	fsn attach g fr_depth fr_even fr_odd --lib "$FIX/frames"
@@ -231,7 +231,7 @@ too_deep 237"
 	hazard thread_exit "hz_thread_exit" "hz_thread_exit 20 0 0 0 20 0"
 }
 
-@test "a backtrace through a probed function is whole" {
+@test "hazards: a backtrace through a probed function is complete" {
 	hazard backtrace "hz_backtrace" "hz_backtrace 20 0 20 0 0 0"
 }
 
@@ -299,7 +299,7 @@ hzx_outer 20 0 0 0 20 0"
 	hazcxx stripped catch "$CXX_CATCH"
 }
 
-@test "C++ functions of one name are told apart, and counted each" {
+@test "hazards: C++ functions with one name are counted separately" {
 	need_bpf
 	fsn attach g 'hz::*' --lib "$FIX/libhazcxx.so" --json
 	assert_json '[.[0].functions[] | select(.refused)]' '[]'
@@ -324,7 +324,7 @@ hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
 
 # Goroutines move between threads, and their stacks are copied when they grow: the function
 # then begins again at its entry, which is counted behind the check that led there.
-@test "a Go function is counted behind the check of its stack, and why is said" {
+@test "hazards: a Go function is probed after its stack check, with a reason" {
 	need_fixture hazgo
 	fsn attach g main.yield main.grow main.deep main.huge --lib "$FIX/hazgo" --dry-run --json
 	assert_json '[.[0].functions[] | .refused, .exit] | unique' '[null,"none"]'
@@ -363,12 +363,12 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 	fsn detach g
 }
 
-@test "Go functions are only counted when return probes are asked for" {
+@test "hazards: Go functions are only counted with --probe exit=return" {
 	go_unharmed "$GO_COUNTS" --exit return
 	fsn detach g
 }
 
-@test "Go functions are only counted when probes on ret are asked for" {
+@test "hazards: Go functions are only counted with --probe exit=ret" {
 	go_unharmed "$GO_COUNTS" --exit ret
 	fsn detach g
 }
@@ -545,7 +545,7 @@ asm_frame_call 50 0 50 0 0 0"
 }
 
 # bats test_tags=core,arch
-@test "a table behind the code of a function keeps its bytes, and the function its sums" {
+@test "hazards: a table after the code of a function keeps its bytes" {
 	local plain
 
 	need_bpf
@@ -614,7 +614,7 @@ early_ends() { # LINK
 }
 
 # Closing hundreds of perf links takes half a minute: only those that end by jumps.
-@test "calls that end by jumps of all kinds are seen by perf links" {
+@test "hazards: perf links trace tail calls of all kinds" {
 	local jumps=asm_cold_tail
 
 	need_link perf
@@ -658,7 +658,7 @@ early_ends() { # LINK
 	fsn detach g
 }
 
-@test "a child that is forked while probes are there lives, whatever the instruction" {
+@test "hazards: a child forked while probed lives, for any probed instruction" {
 	local name
 
 	need_bpf

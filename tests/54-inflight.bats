@@ -233,7 +233,7 @@ fix_hang 1 0 0 0 1 0"
 	fsn detach g
 }
 
-@test "who reads with other clocks gives no call up" {
+@test "in flight: readers with another clock abandon no call" {
 	need_bpf
 	capture -s any unshare --time --monotonic 100000 true
 	[[ $status == 0 ]] || skip "no time namespace can be made here"
@@ -269,13 +269,13 @@ end_orphan() { # TEXT: counts when the call has returned
 	fsn detach g
 }
 
-@test "a call that was given up with its thread and comes back has returned" {
+@test "in flight: a call abandoned with its thread can resume and return" {
 	attach_orphan
 	assert_numbers g "hz_yield_asm 1 0 0 0 1 0"
 	end_orphan "hz_yield_asm 1 0 1 0 0 0"
 }
 
-@test "a call that was given up before a reset and comes back after it is carried" {
+@test "in flight: a call abandoned before a reset and resumed after it is carried" {
 	attach_orphan
 	assert_numbers g "hz_yield_asm 1 0 0 0 1 0"
 	fsn reset g
@@ -283,7 +283,7 @@ end_orphan() { # TEXT: counts when the call has returned
 	end_orphan "hz_yield_asm 0 1 1 0 0 0"
 }
 
-@test "intervals add up when a call that was given up comes back" {
+@test "in flight: intervals add up when an abandoned call resumes" {
 	attach_orphan
 	fsn stats g --json
 	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json --all

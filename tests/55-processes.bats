@@ -38,7 +38,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 		"$((12 * $1)) $((12 * $1))" "calls and returns by process, ended and lost"
 }
 
-@test "each call that finds no room by process is counted as lost once" {
+@test "processes: a call dropped because the table is full counts as lost once" {
 	local ended lost
 
 	attach_dozen
@@ -75,7 +75,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-@test "what processes had that have ended goes with a reset" {
+@test "processes: a reset removes the counts of exited processes" {
 	local ended lost
 
 	attach_dozen
@@ -153,7 +153,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-@test "intervals add up to all calls while processes are given up" {
+@test "processes: intervals add up to all calls while processes are evicted" {
 	attach_dozen
 	start_bg stats "$FUNCSNOOP" stats g --json --interval 100ms
 	poll_until test -s "$(bg_out stats)" # the first reading is made
@@ -163,7 +163,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-@test "no series by process has less than before when ended processes are given up" {
+@test "processes: no series falls when exited processes are evicted" {
 	local dir=$BATS_TEST_TMPDIR i files=()
 
 	attach_dozen
@@ -312,7 +312,7 @@ in_cgroup() { # PATH COMMAND...
 }
 
 # Which pods come and go while others stay is for no series a reason to have less.
-@test "no series by cgroup has less than before when cgroups go and rows are given up" {
+@test "processes: no series by cgroup falls when cgroups go and rows are evicted" {
 	local dir=$BATS_TEST_TMPDIR at i files=()
 
 	own_cgroup cgroup.procs "no cgroup v2"
@@ -336,7 +336,7 @@ by_cgroup() { # GROUP [ARG...]
 	sed -E '1d; s/^[^,]*,[^,]*,[^,]*,[^,]*,//' <<<"$output" | cut -d , -f 1-6
 }
 
-@test "containers, pods, jobs and units are told by the cgroup of processes, and by key" {
+@test "processes: shown by container, pod, job and unit, in tables and keys" {
 	local group want at scope=cri-containerd-$CONTAINER.scope
 	local pod=kubepods-burstable-pod${POD//-/_}.slice
 

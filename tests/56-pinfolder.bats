@@ -27,7 +27,7 @@ fresh_folder() {
 	[[ ! -e $FOLDER ]] || rmdir "$FOLDER"
 }
 
-@test "the folder is made by attach with mode 0700, and goes with the last group" {
+@test "pins: attach creates the directory with mode 0700; the last detach removes it" {
 	fresh_folder
 	fsn list --json
 	assert_output '{"version":1,"groups":[]}'
@@ -49,7 +49,7 @@ fresh_folder() {
 	[[ -d $FOLDER ]] || fail "a reading command took $FOLDER away"
 }
 
-@test "an attach that cannot make its lock leaves no folder, and none that others use goes" {
+@test "pins: an attach without a lock leaves no directory and removes no used one" {
 	fresh_folder
 	need_tool strace
 	capture -s 1 strace -f -qq -o /dev/null -e trace=mkdirat \
@@ -83,7 +83,7 @@ in_turn() { # NAME TIMES
 	echo "$1 is done"
 }
 
-@test "of several that attach and detach at once none loses its group to the end of the folder" {
+@test "pins: concurrent attaches and detaches lose no group with the directory" {
 	local name pids=()
 
 	fresh_folder
@@ -98,7 +98,7 @@ in_turn() { # NAME TIMES
 	[[ ! -e $FOLDER ]] || fail "$FOLDER is still there"
 }
 
-@test "who waits for the lock of a folder that goes makes the next one" {
+@test "pins: a command waiting for the lock of a removed directory creates the next" {
 	need_tool flock
 	fresh_folder
 	mkdir -p "$FOLDER/~lock"
@@ -118,7 +118,7 @@ in_turn() { # NAME TIMES
 	wait_bg holder
 }
 
-@test "a folder of another user is refused" {
+@test "pins: a directory of another user is refused" {
 	fresh_folder
 	mkdir -m 0700 "$FOLDER"
 	chown 65534 "$FOLDER"
@@ -126,7 +126,7 @@ in_turn() { # NAME TIMES
 	rmdir "$FOLDER"
 }
 
-@test "a folder that others can write is refused" {
+@test "pins: a directory that others can write is refused" {
 	fresh_folder
 	mkdir "$FOLDER"
 	chmod 0777 "$FOLDER"
@@ -139,7 +139,7 @@ in_turn() { # NAME TIMES
 	rmdir "$FOLDER"
 }
 
-@test "a symbolic link in the folder's place is refused" {
+@test "pins: a symbolic link instead of the directory is refused" {
 	fresh_folder
 	mkdir "$FUNCSNOOP_BPFFS/elsewhere"
 	ln -s elsewhere "$FOLDER"
@@ -149,7 +149,7 @@ in_turn() { # NAME TIMES
 	rmdir "$FUNCSNOOP_BPFFS/elsewhere"
 }
 
-@test "a pinned object in the folder's place is refused" {
+@test "pins: a pinned object instead of the directory is refused" {
 	need_tool bpftool
 	fresh_folder
 	capture bpftool map create "$FOLDER" type array key 4 value 4 entries 1 name other
@@ -157,7 +157,7 @@ in_turn() { # NAME TIMES
 	rm "$FOLDER"
 }
 
-@test "a folder that is no bpffs is refused, and so is one that is not there" {
+@test "pins: a missing directory, or one outside of bpffs, is refused" {
 	need_root
 	mkdir "$BATS_TEST_TMPDIR/plain"
 	FUNCSNOOP_BPFFS=$BATS_TEST_TMPDIR/plain refused "'$BATS_TEST_TMPDIR/plain' is not a bpffs"
@@ -179,7 +179,7 @@ in_turn() { # NAME TIMES
 	assert_stderr_match "^funcsnoop list: cannot open bpffs folder '/nosuch': No such file"
 }
 
-@test "what is no group in the folder is not listed and not touched" {
+@test "pins: an entry that is not a group is neither listed nor touched" {
 	need_bpf
 	need_tool bpftool
 	fsn attach g fix_add --lib "$FIX/libfix.so"
@@ -218,7 +218,7 @@ in_turn() { # NAME TIMES
 	assert_eq "$(groups)" ""
 }
 
-@test "the lock is in a folder that only its owner can open, while it is held" {
+@test "pins: the lock is in a directory that only its owner can open" {
 	need_bpf
 	need_tool setpriv
 	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
@@ -241,7 +241,7 @@ in_turn() { # NAME TIMES
 	assert_eq "$(ls "$FOLDER")" ""
 }
 
-@test "the owner of a group, who may not lock the folder, excludes its other writers" {
+@test "pins: an owner who cannot lock the directory excludes other writers" {
 	need_bpf
 	need_tool flock setpriv
 	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
@@ -289,7 +289,7 @@ in_turn() { # NAME TIMES
 	fsn detach g
 }
 
-@test "commands at the same time leave whole groups" {
+@test "pins: concurrent commands leave complete groups" {
 	local i
 
 	need_bpf
@@ -312,7 +312,7 @@ in_turn() { # NAME TIMES
 	assert_eq "$(groups)" ""
 }
 
-@test "of several attaches of one name one succeeds" {
+@test "pins: one of several attaches with one name succeeds" {
 	local i good=0
 
 	need_bpf
@@ -363,11 +363,11 @@ attach_killed() { # MODE TIMES
 	[[ -n ${FSN_SHARED-} ]] || poll_until no_new_objects
 }
 
-@test "an attach that is killed at any moment leaves a whole group or nothing (session)" {
+@test "pins: attach killed at any moment leaves a complete group or nothing (session)" {
 	attach_killed session 20
 }
 
-@test "an attach that is killed at any moment leaves a whole group or nothing (perf)" {
+@test "pins: attach killed at any moment leaves a complete group or nothing (perf)" {
 	attach_killed perf 10
 }
 
@@ -390,11 +390,11 @@ detach_killed() { # MODE TIMES
 	[[ -n ${FSN_SHARED-} ]] || poll_until no_new_objects
 }
 
-@test "a detach that is killed at any moment leaves a whole group or nothing (session)" {
+@test "pins: detach killed at any moment leaves a complete group or nothing (session)" {
 	detach_killed session 20
 }
 
-@test "a detach that is killed at any moment leaves a whole group or nothing (perf)" {
+@test "pins: detach killed at any moment leaves a complete group or nothing (perf)" {
 	detach_killed perf 10
 }
 
@@ -457,7 +457,7 @@ detach_killed() { # MODE TIMES
 	assert_eq "$(groups)" ""
 }
 
-@test "a folder with a group's name and nothing in it is listed with its error and detached" {
+@test "pins: an empty directory of a group is listed with its error and detached" {
 	need_bpf
 	fsn attach h fix_add --lib "$FIX/libfix.so"
 	mkdir "$FOLDER/empty"

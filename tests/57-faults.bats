@@ -80,7 +80,7 @@ killed() { # BEFORE AFTER ARG...
 	all_gone
 }
 
-@test "attach killed at any moment leaves a whole group or none" {
+@test "attach: killed at any moment, it leaves a complete group or none" {
 	killed have_none whole_or_nothing attach g "${BOTH[@]}"
 }
 
@@ -135,7 +135,7 @@ holds_nothing() {
 	wait_bg call
 }
 
-@test "detach killed at any moment leaves a whole group or none" {
+@test "detach: killed at any moment, it leaves a complete group or none" {
 	killed have_group whole_or_nothing detach g
 }
 
@@ -231,7 +231,7 @@ nobody_streams() {
 
 # --- several at once ------------------------------------------------------------------
 
-@test "of several detaches of one group one succeeds" {
+@test "detach: one of several detaches of one group succeeds" {
 	local i good=0
 
 	need_bpf
@@ -251,7 +251,7 @@ nobody_streams() {
 	nothing
 }
 
-@test "several replacements of one group all succeed, and the last is whole" {
+@test "attach: all of several replacements succeed, and the last one is complete" {
 	local i
 
 	need_bpf
@@ -267,7 +267,7 @@ nobody_streams() {
 	all_gone
 }
 
-@test "of resets and readings at once each call is in exactly one reading" {
+@test "reset: concurrent resets and readings have each call in exactly one reading" {
 	local i made
 
 	need_bpf
@@ -342,7 +342,7 @@ nobody_streams() {
 # --- no room --------------------------------------------------------------------------
 
 # A bpffs takes no size; one that is read-only can't be pinned into, either.
-@test "where nothing can be pinned attach is an error, and what is attached stays whole" {
+@test "attach: an error if nothing can be pinned; attached groups stay intact" {
 	local bpffs=$BATS_TEST_TMPDIR/ro
 
 	need_bpf
@@ -460,7 +460,7 @@ stale() {
 	json '.[0].stale'
 }
 
-@test "a library replaced while attached: who has the old one is counted, the group is stale" {
+@test "attach: calls of a replaced library count, and its group is stale" {
 	local dir
 
 	need_bpf
@@ -735,7 +735,7 @@ teardown() {
 }
 
 # What changes a group, call by call; before and after are opening and closing.
-@test "of two filters that set changes at once both have changed when some call fails, or none" {
+@test "set: changes both of two filters or none if any call fails" {
 	need_bpf
 	need_no_sanitizer
 	need_tool strace

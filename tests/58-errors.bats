@@ -10,7 +10,7 @@ LIB=$FIX/libfix.so
 
 # --- hints ------------------------------------------------------------------------------
 
-@test "a folder that holds files is not offered as a mount point" {
+@test "errors: a directory with files is not suggested as a mount point" {
 	mkdir "$BATS_TEST_TMPDIR/full" "$BATS_TEST_TMPDIR/empty"
 	touch "$BATS_TEST_TMPDIR/full/file"
 	fsn -s 1 stats --bpffs "$BATS_TEST_TMPDIR/full"
@@ -20,7 +20,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	assert_stderr_match "^hint: run 'mount -t bpf bpf $BATS_TEST_TMPDIR/empty'$"
 }
 
-@test "what a letter and a colon begin is no library of one letter" {
+@test "errors: a letter and a colon is not a library with a name of one letter" {
 	fsn -s 1 attach my t:nosuch:event --dry-run
 	assert_stderr_match "no tracepoint 'nosuch:event'|tracefs"
 	refute_stderr_match "did you mean"
@@ -36,7 +36,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	assert_stderr_match "^Usage: funcsnoop \[OPTION\.\.\.\] COMMAND"
 }
 
-@test "help that was asked for goes to stdout, with status 0" {
+@test "help: requested help goes to stdout, with status 0" {
 	local args first
 
 	fsn help
@@ -70,7 +70,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	done
 }
 
-@test "version is told in three ways" {
+@test "version: is printed by a command and two options" {
 	fsn version
 	assert_output_match "^funcsnoop [0-9]+\.[0-9]+"
 	assert_output_match "^using libbpf v?[0-9]+\.[0-9]+"
@@ -146,7 +146,7 @@ hint: 'funcsnoop help attach' shows the usage"
 	assert_json .error 'no group given'
 }
 
-@test "an option takes each of the values that it is said to have, and no part of one" {
+@test "options: accept each documented value and no prefix of it" {
 	local option name values value
 
 	# Command and option, the name in messages, then its values.
@@ -286,7 +286,7 @@ hint: 'funcsnoop help' shows the usage"
 # --- global options ---------------------------------------------------------------------
 
 # bats test_tags=bpf
-@test "global options stand before the command or after it" {
+@test "options: global options can precede or follow the command" {
 	need_bpf
 	fsn -j list
 	assert_output '{"version":1,"groups":[]}'
@@ -436,7 +436,7 @@ hint: did you mean 'fix_add'"
 	assert_json '.[0].functions | map(select(.refused) | .name) | index("asm_vmovq") != null' true
 }
 
-@test "a group of one's own needs functions, and functions need a library" {
+@test "errors: a custom group requires functions, and functions a library" {
 	fsn -s 1 attach g --lib "$LIB" --dry-run
 	assert_stderr_match "^funcsnoop attach: no preset 'g'"
 	fsn -s 1 attach g fix_add --dry-run
@@ -547,7 +547,7 @@ as_nobody() { # ARG...
 	capture -s 1 bash -c '"$0" --json version >/dev/full' "$FUNCSNOOP"
 }
 
-@test "colours go to terminals only, and where they are asked for" {
+@test "color: only on terminals, or on request" {
 	fsn list presets
 	refute_output_match $'\e'
 	NO_COLOR=1 fsn list presets

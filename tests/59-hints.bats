@@ -49,10 +49,10 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 hint_table() {
 	cat <<-'END'
 		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
-		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: a file that debuginfod-find has fetched gives back what was stripped
+		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
 		use --pid without + to probe the process alone; --force follows children anyway|--pid PID+ with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
-		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe|calls that leave by a jump|50-engine: calls that leave by a jump show no time, and why is said
+		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe|calls that leave by a jump|50-engine: stats: untracked tail calls have no duration, and the table says why
 		%zu name%s, such as '%s', %s only imported: --lib %s|--lib with a glob of imported names|functions that are only imported are found where the hint says
 		%zu name%s, such as '%s', %s only imported: probe the library that defines %s|the library of imported names is not installed|imported names of a library that is not there
 		%zu name%s, such as '%s', %s only imported: use '%s:%s'|LIB:glob of imported names|a glob of imported names is asked of the library that has them
@@ -73,7 +73,7 @@ hint_table() {
 		BPFFS_HINT_WRITERS|a group of root, changed by another user|readers and writers of a group
 		a FUNCTION comes after the name of a group: 'g %s'|attach LIB:FUNCTION without a group|a system call without prefix, and a FUNCTION without a group
 		a duration is an option of 'funcsnoop run': -d %s|LIB:FUNCTION SECONDS|notation that is no FUNCTION here is answered with one
-		a command was killed while it changed probes; each costs a trap at every call until the process exits|orphaned breakpoints, without CAP_SYS_ADMIN|42-ownerless: breakpoints that can't be taken away are told, and who has them
+		a command was killed while it changed probes; each costs a trap at every call until the process exits|orphaned breakpoints, without CAP_SYS_ADMIN|42-ownerless: orphans: breakpoints that cannot be removed are reported with their processes
 		a process may open %llu files ('ulimit -Hn'): stream fewer groups|RLIMIT_NOFILE of 22|streams are limited by open files, and by places
 		arguments that are not declared in a configuration are arg1 to arg%d|--if with a name that no debug information has|an argument without a name is called by its number
 		attach the group again with --replace --with memory --by %s|list allocations --by stack, or caller|allocations by stack are of groups that are attached with stacks
@@ -162,7 +162,7 @@ hint_table() {
 		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
-		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: calls that find no room are counted: of a reader that is stopped
+		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: calls whose text is not in memory are not counted, and stats prints their number
 		%s not in the stacks: too many rows (--limit rows=N), %llu of exited processes|stacks of more rows than there is room for|27-gdb: stacks: calls whose rows were evicted are in a note, in all formats

@@ -85,7 +85,7 @@ refute_cached() { # WHAT
 	assert_output_match '^experiments made before'
 }
 
-@test "nops of five bytes are told of where there are such" {
+@test "feature: reports emulated nops of five bytes if the kernel has them" {
 	need_bpf
 	fsn feature
 	if [[ $(uname -m) == x86_64 ]]; then
@@ -127,7 +127,7 @@ refute_cached() { # WHAT
 			sed 's/^\.It Va //; s/ , /\n/g' | sort -u)"
 }
 
-@test "what a probed call takes is null until it is measured, and kept then" {
+@test "feature: overhead is null until calibrated, and saved then" {
 	local began kept
 
 	need_bpf
@@ -150,7 +150,7 @@ refute_cached() { # WHAT
 	assert_json .calibration null
 }
 
-@test "all classes of entries and ends are calibrated at once, and how steadily is told" {
+@test "feature: calibrates all entries and exits in one run, with its stability" {
 	local cells
 
 	need_bpf
@@ -172,7 +172,7 @@ refute_cached() { # WHAT
 	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: what a probed call takes$'
 }
 
-@test "what another build has measured of its programs is not taken for this one's, and kept" {
+@test "feature: does not use or overwrite the calibration of another build" {
 	local file=/run/funcsnoop/calibration other
 
 	need_bpf
@@ -193,7 +193,7 @@ refute_cached() { # WHAT
 	assert_eq "$(grep -c 0123456789abcdef "$file")" 0
 }
 
-@test "a calibration that differs from window to window is told as noisy" {
+@test "feature: reports an unstable calibration as noisy" {
 	need_bpf
 	fsn feature --calibrate
 	sed -i 's/ spread [0-9]*:/ spread 31:/' /run/funcsnoop/calibration

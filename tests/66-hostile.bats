@@ -58,7 +58,7 @@ clean_terminal() { # ARG...
 
 # --- names ----------------------------------------------------------------------------
 
-@test "what is clean is told from what is not" {
+@test "hostile: the check of output itself distinguishes clean from unclean" {
 	local text file=$BATS_TEST_TMPDIR/text
 
 	printf 'plain \\x1b\tcaf\xc3\xa9 \xe2\x82\xac\n' >"$file"
@@ -69,7 +69,7 @@ clean_terminal() { # ARG...
 	done
 }
 
-@test "the name of a program steers no terminal, whatever shows it" {
+@test "hostile: a program's name cannot control a terminal" {
 	local view format
 
 	need_terminal
@@ -117,7 +117,7 @@ clean_terminal() { # ARG...
 	fsn detach g
 }
 
-@test "a library's path steers no terminal, whatever shows it" {
+@test "hostile: a library's path cannot control a terminal" {
 	local lib=$BATS_TEST_TMPDIR/$NAME/lib$NAME.so view
 
 	need_terminal
@@ -148,7 +148,7 @@ clean_terminal() { # ARG...
 }
 
 # U+202E, behind which "gpj.os" reads as "so.jpg"; data has it as it is.
-@test "what turns the direction of text is told as bytes on a terminal" {
+@test "hostile: bidirectional characters are shown as bytes on a terminal" {
 	local lib=$BATS_TEST_TMPDIR/lib$'\xe2\x80\xae'gpj.so
 
 	cp "$FIX/libfix.so.1" "$lib"
@@ -161,7 +161,7 @@ clean_terminal() { # ARG...
 	fsn detach g
 }
 
-@test "what users write in options and files comes back without what steers a terminal" {
+@test "hostile: text from options and files is shown without control characters" {
 	local dir=$BATS_TEST_TMPDIR/config/funcsnoop/presets file=$BATS_TEST_TMPDIR/$NAME.json
 	local args
 
@@ -209,7 +209,7 @@ remove_elsewhere() {
 	fsn detach away
 }
 
-@test "no name of a group leads out of the folder, with any command" {
+@test "hostile: a group's name cannot leave the directory, in any command" {
 	local name before
 
 	group_elsewhere
@@ -233,7 +233,7 @@ remove_elsewhere() {
 	remove_elsewhere
 }
 
-@test "a configuration file makes no group outside of the folder" {
+@test "hostile: a configuration file cannot create a group outside the directory" {
 	local name before file=$BATS_TEST_TMPDIR/c.json
 
 	group_elsewhere
@@ -249,7 +249,7 @@ remove_elsewhere() {
 	remove_elsewhere
 }
 
-@test "a symbolic link in a group's place is no group, and what it names stays" {
+@test "hostile: a symbolic link is not a group, and its target stays" {
 	local before
 
 	group_elsewhere

@@ -69,7 +69,7 @@ ended 11"
 
 # The kernel's table has room for tens of thousands of records. Here 30 calls more are put
 # into the counters than the processes have, and counted as lost.
-@test "calls of processes that found no room are the row others" {
+@test "stats: calls of processes dropped by the table are in the row 'others'" {
 	local pins=$FUNCSNOOP_BPFFS/funcsnoop/g value
 
 	need_tool bpftool jq
@@ -103,7 +103,7 @@ ended 11"
 
 # --- histograms --------------------------------------------------------------------------
 
-@test "the rows of --hist add up to the returns, and percentiles stand at their rows" {
+@test "stats: --hist rows add up to the returns and show the percentiles" {
 	attach_fix fix_sleep_us
 	# 95 of 100 take 1 ms or more, 5 take 20 ms or more: P50 and P90 below, P99 above.
 	capture "$FIX/call" --arg "$(printf '1000,%.0s' {1..19})20000" sleep_us 100
@@ -132,7 +132,7 @@ P99"
 
 # --- total row, width --------------------------------------------------------------------
 
-@test "a row of totals stands below several functions, and not in CSV" {
+@test "stats: a table of several functions ends with totals, CSV does not" {
 	attach_fix fix_add fix_ret
 	capture "$FIX/call" add 40
 	fsn stats g
@@ -197,7 +197,7 @@ P99"
 	fsn detach g
 }
 
-@test "what was rare is not shown as never, and where no time has passed there is no rate" {
+@test "stats: rare is not shown as never, and without elapsed time there is no rate" {
 	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl bytes at
 
 	need_tool bpftool jq
@@ -318,7 +318,7 @@ assert_hits() { # RETS ENTRIES
 	assert_hits 500 500
 }
 
-@test "a ret where a jump leads is in the cost once a hit, whoever has called it" {
+@test "stats: overhead includes a tail call target's ret once per hit, for any caller" {
 	need_tool jq
 	[[ -e $FIX/libtail.so ]] || skip "no C++ compiler"
 	own_figures
@@ -475,7 +475,7 @@ c
 	fsn detach --all
 }
 
-@test "a histogram fits the terminal: stars give way, then times behind them" {
+@test "stats: a histogram fits the terminal by shortening bars, then times" {
 	local width
 
 	need_terminal
@@ -493,7 +493,7 @@ c
 	fsn detach g
 }
 
-@test "with --interval and --watch a group that can't be read is told once" {
+@test "stats: --interval and --watch report an unreadable group once" {
 	attach_three
 	start_bg stats "$FUNCSNOOP" stats -i 0.1 -d 0.35 --json
 	wait_bg stats

@@ -54,7 +54,7 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 	fsn detach n
 }
 
-@test "CSV: what a spreadsheet would run as a formula is text for it, a number stays one" {
+@test "CSV: text that a spreadsheet would run as a formula is quoted, numbers are not" {
 	need_bpf
 	cat >"$BATS_TEST_TMPDIR/n.json" <<-END
 	{ "n_sym": {
@@ -175,7 +175,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	fsn detach n
 }
 
-@test "--output and --save: a file with arguments is for its owner alone, whatever the umask" {
+@test "stats: files of --output and --save are private if they have arguments" {
 	local dir=$BATS_TEST_TMPDIR mask format
 
 	attach_named
@@ -452,7 +452,7 @@ p2 2"
 }
 
 # Of 16 ranks on two nodes number 3 of a hangs, and 5 of a has ended; then the same by cgroup.
-@test "of several ranks on a node the one that is behind is told, and who has ended is not" {
+@test "nccl: the stalled rank of a node is reported, an exited one is not" {
 	local test=$BATS_TEST_TMPDIR/test.yml of='group="nccl",function="ncclAllReduce",library="libnccl.so.2"'
 	local node pid values
 

@@ -62,7 +62,7 @@ first_is() { # LINE
 	assert_stderr_match "^funcsnoop serve: --timeout 'x' is not a number of seconds"
 }
 
-@test "what a group shares is served, and of the others not even the names" {
+@test "serve: exports shared groups, and not even the names of others" {
 	local want body
 
 	need_bpf
@@ -220,7 +220,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 	first_is "HTTP/1.1 431 Request Header Fields Too Large"
 }
 
-@test "what is asked behind a request has no answer, and costs the first one none" {
+@test "serve: pipelined requests after the first have no answer and do no harm" {
 	local healthz='GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n' again
 
 	need_root
@@ -274,7 +274,7 @@ status 0"
 }
 
 # The pipe has room for a page, and the answer is longer than that.
-@test "who does not take the answer keeps nothing waiting" {
+@test "serve: a client that does not read its answer blocks nothing" {
 	need_bpf
 	need_tool python3
 	fsn attach g 'fix_*' --lib "$LIB" --mode 0644

@@ -55,7 +55,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "calls that leave by a jump are untimed in the interval that they are in" {
+@test "intervals: a tail call is untimed in the interval in which it happens" {
 	need_bpf
 	need_tool jq
 	fsn attach g eng_jump_reg eng_spin --lib "$FIX/libengine.so" --exit ret
@@ -140,7 +140,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "a reset between two readings is no negative number" {
+@test "intervals: a reset between two readings never gives a negative number" {
 	need_tool jq
 	attach_add
 	capture "$FIX/call" add 500

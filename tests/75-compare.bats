@@ -20,7 +20,7 @@ found() { # the findings, a line each
 	json '.findings[] | [.function, .key // "-", .node, .is, .value, .others] | map(tostring) | join(" ")'
 }
 
-@test "who makes no call in two windows while the others do is behind, in intervals and in moments" {
+@test "compare: a node without calls in two windows is stalled, in any kind of data" {
 	local node i calls
 
 	for node in a b c d; do
@@ -64,7 +64,7 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	assert_stderr "funcsnoop compare: 4 nodes are alike"
 }
 
-@test "windows are compared that have the same beginning, whoever began earlier" {
+@test "compare: compares windows with the same start, not the same first call" {
 	local i
 
 	for i in 1 2 3 4 5; do
@@ -77,7 +77,7 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	assert_eq "$(found)" "f - b behind 0 40"
 }
 
-@test "with one reading of each node fewer calls and absent ones stand out, and that is said" {
+@test "compare: single readings show fewer calls and missing functions, and say so" {
 	local node
 
 	for node in a b c; do
@@ -188,7 +188,7 @@ g - b absent 0 20"
 	assert_eq "$(found)" ""
 }
 
-@test "what is no document, and what can't be compared, is said" {
+@test "compare: invalid and incomparable documents are errors" {
 	echo '[]' >"$DIR/e.json"
 	echo '{' >"$DIR/bad.json"
 	moment a t0 f 1 1
@@ -207,7 +207,7 @@ g - b absent 0 20"
 }
 
 # c has another group, and nothing at all is of e: nobody of them is behind, and nobody is alike.
-@test "who has nothing of a group is named, in a table and in JSON" {
+@test "compare: nodes without the group are named, in the table and in JSON" {
 	local node i
 
 	for node in a b c; do

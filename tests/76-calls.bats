@@ -111,7 +111,7 @@ for call in json.load(sys.stdin)["groups"][0]["slow_calls"]:
 
 # --- numbers -------------------------------------------------------------------------------------
 
-@test "integers have the width and the sign of their types, whichever way the end is seen" {
+@test "calls: integers have their type's width and sign, for all exits" {
 	local exit
 
 	need_bpf
@@ -220,7 +220,7 @@ ty_make {"x":3} null null false'
 	fsn detach typed
 }
 
-@test "a call that leaves by a jump that is not followed is not slow, as how long it took is not known" {
+@test "calls: an untracked tail call is not slow, because it has no duration" {
 	need_bpf
 	attach_typed ret
 	typed ty_jump
@@ -258,7 +258,7 @@ ty_text(text="bro\xffken \xc3( \xed\xa0\x80 \xc2\x9b")'
 	fsn detach typed
 }
 
-@test "of long text the beginning is shown, without half of a character" {
+@test "calls: long text is truncated between characters" {
 	local x93 x94 x95
 
 	need_bpf
@@ -293,7 +293,7 @@ ty_text(text=\"${x93}é\"...)"
 	fsn detach typed
 }
 
-@test "text whose length is said behind it is shown as long as that" {
+@test "calls: text with a length argument is shown with that length" {
 	need_bpf
 	attach_typed
 	typed ty_counted ty_product
@@ -371,7 +371,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 
 # --- what is not known ---------------------------------------------------------------------------
 
-@test "a call that began before slow calls were asked for has no arguments" {
+@test "calls: a call that started before --slow was set has no arguments" {
 	need_bpf
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
 	start_bg hang "$FIX/call" hang 1

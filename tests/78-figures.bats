@@ -129,7 +129,7 @@ setup() {
 	fsn detach g
 }
 
-@test "a kind of target added as a file, a number and a row is found beside functions" {
+@test "layers: a kind of target added as a file, a number and a row works" {
 	capture "$CHANGED" attach g --dry-run --json hope:peace fix_add \
 		"p:$FIX/libfix.so:fix_ret" --lib "$FIX/libfix.so"
 	assert_json '.[0].functions | map([.name, .refused])' \

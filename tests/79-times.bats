@@ -62,7 +62,7 @@ assert_right() {
 }
 
 # bats test_tags=alone
-@test "what is taken off is that of the function's class, and nothing with --raw" {
+@test "times: the correction is that of the function's class, and none with --raw" {
 	local want raw
 
 	need_bpf
@@ -180,7 +180,7 @@ assert_right() {
 	fsn detach g
 }
 
-@test "that another group probes the same functions is told at the attach" {
+@test "times: attach warns if another group probes the same functions" {
 	need_bpf
 	attach_spin --exit ret 'spin_*_0'
 	refute_output_match 'probed by group'
@@ -233,7 +233,7 @@ tail_counts() {
 }
 
 # bats test_tags=alone
-@test "calls that leave by a jump have their own time or none, by each kind of link" {
+@test "times: a tail call has its own time or none, with each kind of link" {
 	local link links
 
 	need_bpf
@@ -257,7 +257,7 @@ tail_counts() {
 }
 
 # bats test_tags=alone
-@test "return probes see the ends of calls that leave by a jump, whatever it leads to" {
+@test "times: return probes trace tail calls to any target" {
 	local link links
 
 	need_bpf
@@ -272,7 +272,7 @@ tail_counts() {
 }
 
 # bats test_tags=alone
-@test "what an exception leaves behind a jump has no time, and gives others none" {
+@test "times: a tail call left by an exception has no time and affects no other call" {
 	local link links
 
 	need_bpf
@@ -300,7 +300,7 @@ left_by_jump 1"
 	fsn detach g
 }
 
-@test "a jump to a function that another file's stands in for is not followed" {
+@test "times: a tail call interposed by another file is not tracked" {
 	local link
 
 	need_bpf
@@ -463,7 +463,7 @@ shares_add_up() {
 }
 
 # An own time is a rest of two sums, of which probes inside may have taken more than is known.
-@test "no counter of metrics falls where functions do nothing but call others" {
+@test "times: no counter of the metrics falls in functions that only call others" {
 	local i files=()
 
 	need_bpf
@@ -524,7 +524,7 @@ shares_add_up() {
 	done
 }
 
-@test "a call that leaves by a jump and what it jumps to are one in the last row" {
+@test "times: a tail call and its target are one call in the totals" {
 	local exit
 
 	need_bpf
@@ -702,7 +702,7 @@ tree_of() { # GROUP
 
 # Three jumps of half a microsecond each.
 # bats test_tags=alone
-@test "what following a call takes is taken off its time" {
+@test "times: the overhead of tracking a tail call is subtracted" {
 	local got try
 
 	need_bpf
@@ -736,7 +736,7 @@ tree_of() { # GROUP
 	fsn detach g
 }
 
-@test "what others call far more often than it is jumped to is followed no more" {
+@test "times: a tail call target called mostly by others is no longer tracked" {
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
 	fsn attach g tail_direct --lib "$FIX/libtail.so" --exit ret

@@ -65,7 +65,7 @@ call fix_recurse 60" || fail "with $link links"
 	each_link ret
 }
 
-@test "recursion of 200 calls is 200 events where ends are seen at ret instructions" {
+@test "stream: recursion of 200 calls is 200 events with probes on ret" {
 	need_bpf
 	need_tool jq
 	fsn attach g fix_recurse --lib "$LIB" --exit ret
@@ -77,7 +77,7 @@ call fix_recurse 60" || fail "with $link links"
 	fsn detach g
 }
 
-@test "a call that leaves by a jump that is not followed has no result and no duration" {
+@test "stream: an untracked tail call has no result and no duration" {
 	need_bpf
 	need_tool jq
 	fsn attach g eng_jump_reg eng_spin --lib "$FIX/libengine.so" --exit ret
@@ -98,7 +98,7 @@ call eng_spin 100"
 	fsn detach g
 }
 
-@test "calls that leave by a jump end in the order of time, and pass no filter by duration" {
+@test "stream: tail calls are in order of time and pass no filter by duration" {
 	need_bpf
 	need_tool jq
 	fsn attach g 'eng_jump_*' eng_spin --lib "$FIX/libengine.so" --exit ret --slow 1ns
@@ -279,7 +279,7 @@ call fix_ret 7"
 	fsn detach g
 }
 
-@test "several filters: what passes all, and --sample counts what passed the others" {
+@test "stream: filters combine, and --sample applies after the others" {
 	attach_typed --slow 100s
 	start_bg c "$FIX/call" --wait --procs 2 --arg 2,0 fail 20
 	wait_ready c
@@ -298,7 +298,7 @@ call fix_ret 7"
 	fsn detach g
 }
 
-@test "--number ends after so many events, exactly" {
+@test "stream: --number stops after exactly N events" {
 	attach_fix fix_add
 	start_stream n g --json -n 17
 	start_stream all g --json -n 8 --events all
@@ -316,7 +316,7 @@ exit fix_add 3"
 	fsn detach g
 }
 
-@test "--duration ends after so long, with all calls made until then" {
+@test "stream: --duration stops after SEC seconds, with all calls until then" {
 	attach_fix fix_add
 	start_stream d g --json -d 1
 	capture "$FIX/call" add 100
@@ -413,7 +413,7 @@ lease_ended() { # GROUP: of all its streams
 	fsn detach g
 }
 
-@test "a stream that was stopped says for how long nothing was recorded, and goes on" {
+@test "stream: a stopped stream reports the gap and continues" {
 	need_tool bpftool
 	attach_fix fix_add
 	start_stream s g --json
@@ -472,7 +472,7 @@ assert_all_accounted() { # CALLS
 	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --limit buffer=SIZE, or filters$"
 }
 
-@test "calls that find no room are counted: of a reader that is stopped" {
+@test "stream: counts calls dropped because the reader is stopped" {
 	attach_fix fix_add
 	start_stream s g --json --buffer 4K
 	kill -STOP "$(bg_pid s)"
@@ -488,7 +488,7 @@ assert_all_accounted() { # CALLS
 	fsn detach g
 }
 
-@test "calls that find no room are counted: several threads, a full pipe, several groups" {
+@test "stream: counts calls dropped with several threads, a full pipe, several groups" {
 	attach_fix fix_add
 	fsn attach h fix_add --lib "$LIB" --exit return
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
@@ -541,7 +541,7 @@ call fix_nested 4000"
 funcsnoop stream: all groups were detached"
 }
 
-@test "detach of one of two groups: the stream goes on with the other" {
+@test "stream: continues with the other group after one of two is detached" {
 	attach_fix fix_add
 	fsn attach h fix_ret --lib "$LIB" --exit return
 	start_stream s --json

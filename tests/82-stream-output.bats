@@ -69,7 +69,7 @@ setup() {
 	fsn detach g
 }
 
-@test "text: colours on a terminal alone, for what is slow or failed" {
+@test "text: slow and failed calls are coloured, on a terminal only" {
 	need_terminal
 	attach_typed --slow sleep=1ms
 	local esc=$'\e'
@@ -196,7 +196,7 @@ assert_nested() {
 	fsn detach g
 }
 
-@test "chrome: what failed or was slow has a category and a colour; a thread's new name is told" {
+@test "chrome: failed and slow calls have a category and colour; threads are renamed" {
 	attach_typed --slow sleep=1ms
 	start_stream s g --format chrome
 	capture "$FIX/call" --arg 0,2 fail 2
@@ -209,7 +209,7 @@ assert_nested() {
 	fsn detach g
 }
 
-@test "chrome: a file is whole at any moment, also when the stream is killed" {
+@test "chrome: the file is valid at any moment, also if the stream is killed" {
 	attach_fix fix_add
 	local sig
 	for sig in INT TERM KILL; do
@@ -245,7 +245,7 @@ assert_nested() {
 			'["process_name","process_name","thread_name","fix_add","fix_add","fix_add"]'
 }
 
-@test "chrome: what it writes are lines, also before their document is whole" {
+@test "chrome: a killed stream leaves only complete lines in the trace" {
 	attach_fix fix_add
 	start_stream s g --format chrome
 	capture "$FIX/call" add 40
@@ -282,7 +282,7 @@ assert_nested() {
 	fsn detach g
 }
 
-@test "-o: while a pipe with a name waits for its reader, other commands go on" {
+@test "-o: a named pipe that waits for its reader does not block other commands" {
 	attach_fix fix_add
 	mkfifo "$OUT"
 	start_bg s "$FUNCSNOOP" stream g -o "$OUT" --json
@@ -363,7 +363,7 @@ assert_nested() {
 
 # --- ends ---------------------------------------------------------------------------------
 
-@test "a reader that has enough ends the stream: status 0, and nothing is said" {
+@test "stream: stops with status 0 and no message when its reader exits" {
 	attach_fix fix_add
 	local format
 	for format in text json chrome; do

@@ -249,7 +249,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	nothing_left
 }
 
-@test "what is not there is 127, what can't be run 126, a failure of our own 125" {
+@test "run: status 127 for a missing COMMAND, 126 if not executable, 125 for funcsnoop" {
 	fsn -s 127 run "$LIB:fix_add" -- /no/such/command
 	assert_stderr_match "cannot run '/no/such/command': No such file"
 	fsn -s 127 run "$LIB:fix_add" -- nosuchcommand
@@ -334,7 +334,7 @@ late_lib() { # NAME
 	echo "$BATS_TEST_TMPDIR/late/$1"
 }
 
-@test "a library that is found nowhere is waited for, and its first call counts" {
+@test "run: waits for a library that is not found and counts its first call" {
 	local lib link
 
 	lib=$(late_lib libfixlate.so.1)
@@ -401,7 +401,7 @@ with open(f"/proc/{sys.argv[1]}/mem", "rb") as mem:
 	done
 }
 
-@test "while a library is waited for list says so, and how long the group lives" {
+@test "run: list shows that a library is awaited, and the group's lifetime" {
 	local lib
 
 	lib=$(late_lib libfixlate.so.1)
@@ -428,7 +428,7 @@ holds_group() { # NAME
 	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$1 ]]
 }
 
-@test "each of several libraries counts from its first call, whoever loads it" {
+@test "run: counts each of several libraries from the first call, for any loader" {
 	local one two
 
 	one=$(late_lib libfixone.so.1) two=$(late_lib libfixtwo.so.1)
@@ -442,7 +442,7 @@ holds_group() { # NAME
 	nothing_left
 }
 
-@test "streams and intervals begin with the first call of a library that was waited for" {
+@test "run: streams and intervals start with the first call of an awaited library" {
 	local lib
 
 	lib=$(late_lib libfixlate.so.1)
@@ -471,7 +471,7 @@ nobody_is_held() {
 	[[ $output != *_waits* ]]
 }
 
-@test "a parent that somebody has stopped stays so, whatever its child is held for" {
+@test "run: a parent stopped by another process stays stopped" {
 	local fifo=$BATS_TEST_TMPDIR/fifo lib pid
 
 	lib=$(late_lib libfixlate.so.1)
@@ -515,7 +515,7 @@ nobody_is_held() {
 	assert_eq "$(bg_says r '^result fix_alias_a calls=3 ' && echo yes)" yes
 }
 
-@test "a library that nobody loads, and a function that it lacks, are told; COMMAND has run" {
+@test "run: reports a library never loaded and a missing function after COMMAND" {
 	local lib
 
 	lib=$(late_lib libfixlate.so.1)
@@ -530,7 +530,7 @@ nobody_is_held() {
 	nothing_left
 }
 
-@test "who is held when run is killed goes on" {
+@test "run: a stopped process continues when run is killed" {
 	local lib pid
 
 	lib=$(late_lib libfixlate.so.1)
@@ -547,7 +547,7 @@ nobody_is_held() {
 	wait_bg -s 137 r
 }
 
-@test "the terminal is as before, whatever COMMAND does to it" {
+@test "run: restores the terminal after any change by COMMAND" {
 	local modes="stty -a; '$FUNCSNOOP' run '$LIB:fix_add' -- sh -c \"'$FIX/call' add 3; \$*\"; stty -a"
 
 	need_tool script
@@ -561,7 +561,7 @@ nobody_is_held() {
 }
 
 # Attaching is made to last: each link takes a while.
-@test "while attaching takes more than a second a terminal is told how far it is" {
+@test "run: shows the progress of an attach that takes over a second on a terminal" {
 	need_tool script
 	need_tool strace
 	need_link perf
@@ -577,7 +577,7 @@ nobody_is_held() {
 # --- children -----------------------------------------------------------------------------------
 
 # bats test_tags=bpf,core
-@test "what COMMAND starts is counted from its first call: 200 children that call once each" {
+@test "run: counts the first call of each of 200 children of COMMAND" {
 	local spawn
 
 	for spawn in fork vfork spawn; do
@@ -619,7 +619,7 @@ nobody_is_held() {
 }
 
 # The list has room for 32,768: what the program would have counted is written here.
-@test "children that had no room on the list are told of" {
+@test "run: reports children dropped because the list of processes was full" {
 	need_tool bpftool
 	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
 	wait_line r '^blocked '
@@ -677,7 +677,7 @@ nobody_is_held() {
 	assert_stderr_match 'needs --pid'
 }
 
-@test "places on the list of those who ended are free again" {
+@test "run: exited processes free their entries of the list" {
 	fsn attach g fix_add --lib "$LIB" --pid $$ --children
 	for _ in {1..50}; do "$FIX/call" --manyprocs 20 --quiet add 1; done
 	need_tool bpftool
@@ -713,7 +713,7 @@ no_groups() {
 	[[ -z $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 ! -name '~lock' 2>/dev/null) ]]
 }
 
-@test "when run is killed its group goes, and COMMAND goes on" {
+@test "run: its group is removed when it is killed, and COMMAND continues" {
 	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
 	wait_line r '^blocked '
 	[[ -n $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1) ]]
@@ -783,7 +783,7 @@ counts_no_more() { # GROUP
 
 # --- wrong usage -------------------------------------------------------------------------------
 
-@test "what makes no sense together is wrong usage, before anything runs" {
+@test "run: conflicting options are wrong usage, before COMMAND starts" {
 	local ran=$BATS_TEST_TMPDIR/ran
 
 	fsn -s 2 run "$LIB:fix_add" --

@@ -84,7 +84,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done
 }
 
-@test "the help of a command has an example, and fits 80 columns and so many lines" {
+@test "help: has an example, and fits 80 columns and a limit of lines" {
 	local c
 
 	for c in help $(commands_with_page); do
@@ -274,7 +274,7 @@ $stderr") || true
 	assert_between "$(wc -l <"$README")" 100 250 "lines"
 }
 
-@test "what README says of a fresh machine is what check-distros runs there" {
+@test "README: check-distros runs the commands for a fresh machine" {
 	capture "$ROOT/tests/check-distros" --commands
 	assert_output "apt-get update && apt-get install -y sudo make
 sudo make demo

@@ -36,7 +36,7 @@ compile_with() { # FILE LINE
 	rm -rf "$copy" "$BATS_TEST_TMPDIR/o"
 }
 
-@test "each folder sees only folders that stand before it, so that there is no circle" {
+@test "layers: a directory sees only earlier ones, so there is no cycle" {
 	local who low
 	local -A before=([shared]=1)
 
@@ -49,7 +49,7 @@ compile_with() { # FILE LINE
 	[[ ${#before[@]} -ge 15 ]] || fail "only ${#before[@]} folders"
 }
 
-@test "every include of the source names a folder that its own may see, or its own folder" {
+@test "layers: every include names a visible directory or its own" {
 	local uses
 
 	uses=$( (cd "$ROOT" && grep -rHoE '^#include "[a-z]+/' lib cmd --include='*.[ch]') |
@@ -60,7 +60,7 @@ compile_with() { # FILE LINE
 	assert_eq "$(comm -23 <(echo "$uses") <(allowed))" "" "includes that go up"
 }
 
-@test "every symbol that a folder's objects take from another is one of a folder below it" {
+@test "layers: every undefined symbol of a directory is defined in a lower one" {
 	local edges
 
 	[[ -d $O/lib/base && -d $O/cmd/show ]] || skip "no objects in $O"
@@ -85,7 +85,7 @@ compile_with() { # FILE LINE
 	assert_eq "$(comm -23 <(echo "$edges") <(allowed))" "" "symbols from above"
 }
 
-@test "nothing but its own file and the table of kinds asks for one certain kind of target" {
+@test "layers: only its own file and the table of kinds name a kind of target" {
 	local names
 
 	names=$(sed -nE 's/^extern const struct target_kind (target_[a-z]+);$/\1/p
@@ -108,14 +108,14 @@ compile_with() { # FILE LINE
 	assert_eq "$status" 0
 }
 
-@test "internal.h is seen by its own folder alone" {
+@test "layers: internal.h is included only in its own directory" {
 	need_tool make
 	compile_with lib/find/library.c '#include "elf/internal.h"'
 	[[ $status != 0 && $stderr == *"elf/internal.h: No such file"* ]] ||
 		fail "find sees elf's inside"
 }
 
-@test "the pinned maps' layout is seen by those who read and write them, words by all" {
+@test "layers: only readers and writers of pinned maps see layout.h, all see words.h" {
 	local file
 
 	need_tool make

@@ -196,7 +196,7 @@ complete_pids() { # TYPE WORD...
 	rm -r "$XDG_CONFIG_HOME/funcsnoop"
 }
 
-@test "functions of the library that the line names, before or behind the cursor" {
+@test "completion: functions of the named library, before or after the cursor" {
 	local lib=$FIX/libfix.so
 
 	complete_words attach my --lib "$lib" fix_al
@@ -301,7 +301,7 @@ after"
 	assert_output_line cublasSgemm_v2
 }
 
-@test "libraries: files of a folder, and sonames and stems of the linker's cache" {
+@test "completion: libraries are files of a directory, and names of the linker cache" {
 	need_tool ldconfig
 	mkdir "$BATS_TEST_TMPDIR/libs"
 	touch "$BATS_TEST_TMPDIR/libs/"{libone.so.1,"lib two.so",other}
@@ -385,7 +385,7 @@ after"
 	assert_output ""
 }
 
-@test "names of system calls, tracepoints and USDT probes are known behind what says their kind" {
+@test "completion: system calls, tracepoints and USDT probes follow their prefix" {
 	local events
 
 	need_fixture events

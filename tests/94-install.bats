@@ -45,7 +45,7 @@ expected_files() { # PREFIX [SUFFIX]
 }
 
 # As on a machine that has make and nothing else to build with.
-@test "what installs a compiler needs none, and what builds says how to get one" {
+@test "install: only building needs a compiler, and says how to get one" {
 	local none=(CC=nosuch CXX=nosuch CLANG=nosuch PKG_CONFIG=nosuch BPFTOOL=nosuch) target
 
 	for target in help 'clean -n' 'deps -n' 'deps-extra -n' 'check-distros -n'; do
@@ -123,7 +123,7 @@ calls_of() { # TEXT
 	in_source uninstall DESTDIR="$root" PREFIX=/opt/fsn
 }
 
-@test "folders with other names are taken for programs and pages" {
+@test "install: other directories can be set for programs and pages" {
 	local root=$BATS_TEST_TMPDIR/root
 
 	in_source install DESTDIR="$root" PREFIX=/usr BINDIR=/usr/sbin MANDIR=/man

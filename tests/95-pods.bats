@@ -131,7 +131,7 @@ need_pod() {
 
 # The container's loop without a pod: sleep tells a line for each, and the fourth one takes the
 # group away; funcsnoop fails as the files beside it say.
-@test "what attaches goes on when a refresh fails, says so, and ends when the group is detached" {
+@test "pods: the attacher survives a failed refresh and exits after a detach" {
 	local dir=$BATS_TEST_TMPDIR/bin
 
 	need_yaml
@@ -206,7 +206,7 @@ installed() {
 		grep -oE '\S+' | sed '1,/--no-install-recommends/d'
 }
 
-@test "the image is built from what deps has for building, and begins with the program" {
+@test "pods: the image is built from the packages of deps and starts the program" {
 	local file=$PACKAGING/Containerfile tests_only='g++ bats jq procps util-linux python3 dpkg-dev'
 
 	# shellcheck disable=SC2086	# several words

@@ -87,7 +87,7 @@ refusing() {
 	assert_stderr_match '^bench: .*attach files .*: status 1: class +02$'
 }
 
-@test "what a test that failed has left is not met by the next one" {
+@test "suite: a failed test leaves nothing for the next one" {
 	need_bpf
 	suite -s 1 <<-END
 	case "a" {
