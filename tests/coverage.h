@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In front of every file of a coverage build: children that end by _exit() count their lines. */
+/*
+ * Included before every file of a coverage build, so that children that call _exit()
+ * count their lines.
+ */
 #ifndef FUNCSNOOP_TESTS_COVERAGE_H
 #define FUNCSNOOP_TESTS_COVERAGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A folder for a test's own files, gone at exit, and small ELF files built into it. */
+/* A directory for files of one test, removed at exit, and small ELF files built in it. */
 #ifndef FUNCSNOOP_SCRATCH_H
 #define FUNCSNOOP_SCRATCH_H
 
@@ -48,7 +48,7 @@ static void scratch_begin(void)
 	atexit(scratch_done);
 }
 
-/* The path of @name in the folder; good for the next 16 calls. */
+/* The path of @name in the directory; valid for the next 16 calls. */
 static const char *scratch(const char *name)
 {
 	static char paths[16][2 * PATH_MAX];
@@ -59,7 +59,7 @@ static const char *scratch(const char *name)
 	return path;
 }
 
-/* Makes the folders above @name, and writes a file there. */
+/* Creates the parent directories of @name, and writes a file there. */
 __attribute__((unused)) static const char *scratch_file(
 	const char *name, const void *bytes, size_t size)
 {
@@ -78,7 +78,7 @@ __attribute__((unused)) static const char *scratch_file(
 	return path;
 }
 
-/* Runs a command line in the folder; a command that fails ends the test. */
+/* Runs a command line in the directory; a command that fails ends the test. */
 __attribute__((format(printf, 1, 2), unused)) static void scratch_run(
 	const char *fmt, ...)
 {
@@ -95,8 +95,8 @@ __attribute__((format(printf, 1, 2), unused)) static void scratch_run(
 }
 
 /*
- * Whether files can be reached through another process's root. An emulator of system calls
- * may have no openat2(2): then that is said in @what's place.
+ * True if files can be opened through another process's root. An emulator of system calls
+ * may lack openat2(2): then the test @what is skipped.
  */
 __attribute__((unused)) static bool scratch_has_openat2(const char *what)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a unit test needs to speak TAP: ok(), is_str(), is_int(), and tap_done() at the end. */
+/* TAP output for unit tests: ok(), is_str(), is_int(), and tap_done() at the end. */
 #ifndef FUNCSNOOP_TAP_H
 #define FUNCSNOOP_TAP_H
 

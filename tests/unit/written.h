@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was written into a buffer, compared. */
+/* Compares the content of a buffer. */
 #ifndef FUNCSNOOP_WRITTEN_H
 #define FUNCSNOOP_WRITTEN_H
 

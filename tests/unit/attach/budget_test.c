@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is given up of functions so that their probes take no more than was granted. */
+/* The reductions by which the overhead of probes stays within its limit. */
 #include "attach/internal.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of many files, read at once: those of each alone, and how much is read is told.
+// Unwind rows of many files read at once equal those of each file, and progress is reported.
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,11 +11,11 @@
 #include "scratch.h"
 #include "tap.h"
 
-#define BIG (300u << 10) /* more than a pipe holds, and than what is read at first */
+#define BIG (300u << 10) /* larger than a pipe's buffer and than the first read */
 
 static char big[BIG];
 
-/* What file_read() says of @path, and in *@ret_text what it read. */
+/* Returns the result of file_read() of @path, and its text in *@ret_text. */
 static int get(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in what reads requests.
+// Inputs found by fuzzing the HTTP request parser.
 #include "../../fuzz/http_fuzz.c"
 
 #include "found.h"

@@ -14,7 +14,7 @@ static int parse_slowly(const char *bytes, size_t len, struct http_request *r)
 	int status = 0;
 
 	for (size_t i = 0; !status && i <= len; i++) {
-		/* Of its own size, so that a checker sees a byte too far. */
+		/* An exact allocation, so that a sanitizer detects an overread. */
 		char *copy = malloc(i + !i);
 
 		memcpy(copy, bytes, i);

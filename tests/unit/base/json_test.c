@@ -55,7 +55,7 @@ static void test_forms(void)
 	out_done(&o);
 }
 
-/* What is embedded looks as if it had been written there. */
+/* An embedded document is formatted as if it had been written in place. */
 static void test_embed(bool is_pretty)
 {
 	struct out inner = {}, outer = {}, whole = {};

@@ -100,7 +100,7 @@ static void test_regex(void)
 	pattern_done(&p);
 }
 
-/* What is said when @wanted is not found among @word alone. */
+/* The suggestion if @word is the only candidate for the missing @wanted. */
 static const char *suggestion(const char *wanted, const char *word)
 {
 	static struct err err;

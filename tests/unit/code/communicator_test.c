@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which members accessors hand out, and where communicators have their rank. */
+/* Members that accessors return, and the offset of a communicator's rank. */
 #include "code/communicator.h"
 #include "plan_case.h"
 

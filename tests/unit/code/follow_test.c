@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where jumps that leave functions are followed to, and what of it is left alone. */
+/* Targets of tracked tail calls, and the tail calls that are not tracked. */
 #include "code/plan.h"
 #include "plan_case.h"
 

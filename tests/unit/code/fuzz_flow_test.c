@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the planner's ends, and some thousand functions made by chance.
+// Inputs found by fuzzing the planner's exits, and some thousand random functions.
 #include "../fuzz/flow_fuzz.c"
 
 #include "found.h"

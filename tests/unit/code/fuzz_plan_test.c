@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the planner.
+// Inputs found by fuzzing the planner.
 #include "../../fuzz/plan_fuzz.c"
 
 #include "found.h"

@@ -27,7 +27,7 @@ static struct {
 	struct plan plan;
 } tc;
 
-/* Afresh: no code (int3 everywhere), no symbols, rules of a recent kernel. */
+/* Resets the case: no code (int3 everywhere), no symbols, rules of a recent kernel. */
 __attribute__((unused)) static void begin(enum plan_arch arch)
 {
 	plan_done(&tc.plan);
@@ -47,7 +47,7 @@ __attribute__((unused)) static void begin(enum plan_arch arch)
 	tc.rules.exit = case_exit;
 }
 
-/* Bytes, in hexadecimal with blanks, to @addr; returns the address behind them. */
+/* Writes bytes, in hexadecimal with blanks, to @addr. Returns the address after them. */
 __attribute__((unused)) static uint64_t code(uint64_t addr, const char *hex)
 {
 	char *end;
@@ -85,7 +85,7 @@ __attribute__((unused)) static void fde(uint64_t start, uint64_t end)
 	tc.fdes[tc.img.fde_cnt++] = (struct plan_fde) { start, end, 0 };
 }
 
-/* Plans the function of @size bytes at @addr with what was set up. */
+/* Plans the function of @size bytes at @addr in the current case. */
 __attribute__((unused)) static const struct plan *make_plan(uint64_t addr, uint64_t size)
 {
 	struct planner *p = NULL;

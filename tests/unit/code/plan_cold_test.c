@@ -244,7 +244,7 @@ static void test_names(void)
 			cases[i].cold ? "" : "not ");
 }
 
-/* A cold part in front of its function, as linkers place them. */
+/* A cold part before its function, as linkers place them. */
 static void test_order(void)
 {
 	begin(PLAN_X86_64);
@@ -275,7 +275,7 @@ static size_t ranges_of_big(uint8_t *bytes, size_t size, uint64_t off, uint64_t 
 	return make_plan(0x1000, 3)->range_cnt;
 }
 
-/* So much code that only what looks like .text.unlikely is searched for jumps. */
+/* A file so large that only sections named like .text.unlikely are searched for jumps. */
 static void test_big_files(void)
 {
 	size_t size = 65 << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Ends in front of a ret: which instruction, where it finds the return address and the result. */
+/* Early exits: the instruction, and where it finds the return address and the result. */
 #include "plan_case.h"
 
-/* Each begins with push %rbp, where the entry probe is, and has a jump in front of its ret. */
+/* Each starts with push %rbp, where the entry probe is, and has a jump before its ret. */
 static void test_ends(void)
 {
 	static const struct plan_line lines[] = {
@@ -36,7 +36,7 @@ static void test_ends(void)
 	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
-/* What becomes the result behind the jump at +1. */
+/* The value that becomes the result after the jump at +1. */
 static void test_results(void)
 {
 	static const struct plan_line lines[] = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is known of the stack pointer. A jump out of a function is taken for its end when no
- * frame is up or nothing is known, and given up when one surely is.
+ * State of the stack pointer. A jump out of a function is a tail call if no frame is set
+ * up or the state is unknown; it is not one if a frame certainly is.
  */
 #include "plan_case.h"
 
 static const char ended[] = "an end", frame_up[] = "frame up", popped[] = "popped";
 
-/* What a jump out of the function behind @hex is taken for. */
+/* How a jump out of the function after code @hex is classified. */
 static const char *leave(enum plan_arch arch, const char *hex)
 {
 	char buf[256];
@@ -174,7 +174,7 @@ static void write_entry(uint64_t at, uint64_t offset)
 	memcpy(tc.bytes + (at - CASE_BASE), &target, 8);
 }
 
-/* What the entry alone does not reach. */
+/* Code that is not reachable from the entry. */
 static void test_tables(void)
 {
 	static const struct {

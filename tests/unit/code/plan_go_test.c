@@ -9,11 +9,10 @@
 
 /* The parts of a function; what is NULL is left out. */
 struct parts {
-	const char *wraps; /* in front of a first jump, that the frame wraps around */
-	const char *check; /* in front of the jump that the stack is too small */
+	const char *wraps; /* before a first jump, which skips the frame */
+	const char *check; /* before the jump for a stack that is too small */
 	const char *body;
-	const char
-		*grow; /* where both jumps lead; behind it lies the jump to the entry */
+		const char *grow; /* target of both jumps; followed by the jump to the entry */
 };
 
 /* Offsets from the entry. */
@@ -140,7 +139,7 @@ static void test_site(void)
 	is_str(tc.plan.site_why,
 		"after Go's check of the stack, which runs again when the stack has grown, and 1 instruction, the kernel emulates this one",
 		"and that is said");
-	/* a loop begins at the second instruction behind the check: jmp -5 */
+	/* a loop starts at the second instruction after the check: jmp -5 */
 	p.body = "31 c0 55 5d eb fc c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_counted("but not where a loop begins");
@@ -173,7 +172,7 @@ static void test_rules(void)
 	is_str(tc.plan.exit_why, "--count", "and its reason");
 }
 
-/* What is like it, but another thing. */
+/* Similar code that is not this prologue. */
 static void test_others(void)
 {
 	static const struct {
@@ -206,7 +205,7 @@ static void test_more_jumps(void)
 	plan_parts(PLAN_X86_64, &p, NULL);
 	at.jump = at.behind + 2;
 	is_loop("another jump to the entry is a loop");
-	/* jbe behind the frame's end, as C would have it: to its own ret */
+	/* jbe after the end of the frame, as in C: to its own ret */
 	plan_code(PLAN_X86_64, CMP " 76 08 " BODY " e8 00 02 00 00 eb ea");
 	is_str(plan_text(&tc.plan),
 		"site+0 ret ret:+14",

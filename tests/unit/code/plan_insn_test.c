@@ -206,7 +206,10 @@ static void test_nops(void)
 	}
 }
 
-/* What old releases of Capstone do not know is measured, so that code behind it is found. */
+/*
+ * Instructions unknown to old releases of Capstone have a known length, so that code
+ * after them is found.
+ */
 static void test_lengths(void)
 {
 	static const char *const unknown[] = {

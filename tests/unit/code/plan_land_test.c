@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where control is known to arrive. Data behind the code of a function, which reads like
- * instructions, gets no probe; jump tables and landing pads are read, and what they lead to
- * is code.
+ * Known targets of control flow. Data after the code of a function, which looks like
+ * instructions, gets no probe. Targets of jump tables and landing pads are code.
  */
 #include "plan_case.h"
 
@@ -97,7 +96,10 @@ static void test_differences(void)
 		"nor one that leads into the middle of an instruction");
 }
 
-/* As clang does where all cases are known: entries that are never taken lead behind it. */
+/*
+ * As clang emits it if all cases are known: entries that are never taken lead past the
+ * function.
+ */
 static void test_behind(void)
 {
 	static const int32_t behind[] = { 21, 27, 24, 32 };
@@ -110,7 +112,7 @@ static void test_behind(void)
 		"an entry may lead behind the function, which is never taken");
 }
 
-/* A case that lies in code without a name. */
+/* A case in code without a symbol. */
 static void test_far_case(void)
 {
 	static const int32_t far[] = { 0x800, 24, 27 };

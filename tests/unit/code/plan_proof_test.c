@@ -75,7 +75,7 @@ static void test_code(void)
 #define PUSH_FP "55 48 89 e5 " /* push %rbp; mov %rsp,%rbp */
 #define FRAME   "reads or copies stack addresses of its callers"
 
-/* What code does with addresses of the stack: alone, and called by function 0. */
+/* Uses of stack addresses: alone, and called by function 0. */
 static void test_frames(void)
 {
 	static const struct {

@@ -47,7 +47,7 @@ static void test_fast_entries(void)
 	check_lines(lines, ARRAY_SIZE(lines));
 }
 
-/* What may be stepped over: each in front of a push. */
+/* Instructions that the walk can step over, each before a push. */
 static void test_stepping_over(void)
 {
 	static const char *const over[] = {
@@ -115,7 +115,7 @@ static void test_stepping_over(void)
 	}
 }
 
-/* What ends the walk: each in front of a push. */
+/* Instructions that end the walk, each before a push. */
 static void test_not_stepping_over(void)
 {
 	static const struct {
@@ -373,7 +373,7 @@ static void test_limits(void)
 		"so does an FDE that begins there");
 }
 
-/* Code without a name that jumps back behind the entry. */
+/* Code without a symbol that jumps back to after the entry. */
 static void test_limits_elsewhere(void)
 {
 	begin(PLAN_X86_64);

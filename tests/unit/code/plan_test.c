@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* How the end of a call is seen on x86-64: every kind of end, and every reason for none. */
+/* How returns are traced on x86-64: every kind of exit, and every reason for none. */
 #include "plan_case.h"
 
 static void test_returns(void)

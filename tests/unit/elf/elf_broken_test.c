@@ -27,7 +27,7 @@ static void build(void)
 	good = scratch_read(scratch("libb.so"), &good_size);
 }
 
-/* Whether everything that a file gives lies where it may. */
+/* True if all addresses and sizes that the reader returns are within bounds. */
 static bool is_sound(struct elf_file *f)
 {
 	const struct elf_func *funcs;
@@ -56,7 +56,7 @@ static bool is_sound(struct elf_file *f)
 			elf_file_addr_to_offset(f, img.fdes[i].start, &offset))
 			return false;
 	}
-	/* the sum is asked for, so that every byte is read */
+	/* the sum is used, so that every byte is read */
 	return sum != UINT64_MAX && elf_file_names_symbol(f, "f*", NULL) >= 0;
 }
 

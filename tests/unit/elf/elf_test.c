@@ -215,7 +215,7 @@ static void test_programs(void)
 		"the C library is none, though it can be run");
 }
 
-/* The root that debug files are looked for in is the scratch folder. */
+/* Searches for debug files below the scratch directory as the root. */
 static size_t count_with_root(const char *file, enum elf_table *ret_table)
 {
 	_cleanup_close_ int root = open(scratch_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the ELF reader.
+// Inputs found by fuzzing the ELF reader.
 #include "../../fuzz/elf_fuzz.c"
 
 #include "found.h"

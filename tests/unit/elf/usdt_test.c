@@ -26,7 +26,7 @@ static const char source[] =
 	"void four(void) { PROBE(\"any\", \"not clean\", \"0\", \"\"); }\n"
 	"int main(void) { one(); two(); three(); four(); return 0; }\n";
 
-/* "kind size reg+index<<shift offset", '-' before the size of what is signed. */
+/* "kind size reg+index<<shift offset", with '-' before the size of a signed argument. */
 static const char *shown(const struct usdt_arg *a)
 {
 	static const char *const kinds[] = { "unknown", "const", "reg", "mem" };
@@ -132,7 +132,7 @@ static void test_file(void)
 	usdt_sites_done(&s);
 }
 
-/* Whatever stands in the section: no site that is none, no read outside. */
+/* Any content of the section: only valid sites, and no read out of bounds. */
 static void test_hostile(void)
 {
 	size_t size, seen = 0;

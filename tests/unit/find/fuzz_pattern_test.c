@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in what compares names.
+// Inputs found by fuzzing the comparison of names.
 #include "../../fuzz/pattern_fuzz.c"
 
 #include "found.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Looking libraries up: by names, cache, folders, and mappings of processes.
+// Finding libraries: by name, cache, directory, and mappings of processes.
 #include "find/find.h"
 
 #include <sys/sysmacros.h>
@@ -72,7 +72,7 @@ static void build(void)
 		"cc -g0 -pie -fPIE m.c -o prog");
 }
 
-/* One entry of an ld.so.cache, and the strings behind them all. */
+/* One entry of an ld.so.cache; the strings follow the entries. */
 struct cache {
 	uint8_t bytes[4096];
 	uint32_t cnt;
@@ -294,7 +294,7 @@ static void test_processes(void)
 		"without a process, all processes' copies are found");
 }
 
-/* Nothing but a regular file is opened: to open a device can have effects. */
+/* Only regular files are opened, because opening a device can have side effects. */
 static void test_special_files(void)
 {
 	pid_t pid = 13;

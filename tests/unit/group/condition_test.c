@@ -25,7 +25,7 @@ static const struct condition_func typed = { .args = args, .arg_cnt = 5, .has_ar
 static const struct condition_func plain = {};
 static const struct condition_func behind = { .regs = FSN_REGS_UNKNOWN };
 
-/* The message of what is wrong, or "". */
+/* Returns the error message, or "". */
 static const char *refusal(const char *text, const struct condition_func *f)
 {
 	static struct err err;

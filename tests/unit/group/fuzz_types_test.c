@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in what reads the types of a group.
+// Inputs found by fuzzing the reader of a group's types.
 #include "../../fuzz/types_fuzz.c"
 
 #include "found.h"

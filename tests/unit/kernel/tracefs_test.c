@@ -93,7 +93,7 @@ static void test_damaged(void)
 	}
 }
 
-/* Of this machine, where it may be read. */
+/* The tracefs of this machine, if it is readable. */
 static void test_here(void)
 {
 	_cleanup_trace_names_ struct trace_names names = { 0 };

@@ -92,7 +92,7 @@ static void test_words(size_t size, bool mapped, const char *what)
 	is_int(torn, 0, "and no word is half old, half new");
 }
 
-/* Elements in the middle, behind the first page, too. */
+/* Elements in the middle, and after the first page. */
 static void test_range(bool mapped)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);

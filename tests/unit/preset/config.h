@@ -7,7 +7,10 @@
 #include "preset/preset.h"
 #include "tap.h"
 
-/* NULL, and why is said, when it is wrong. To be freed. */
+/*
+ * Parses a configuration; the caller frees it. On errors, prints the reason and returns
+ * NULL.
+ */
 static struct preset_set *parse(const char *text)
 {
 	struct preset_set *set = NULL;

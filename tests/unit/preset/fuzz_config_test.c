@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the configuration reader.
+// Inputs found by fuzzing the configuration reader.
 #include "../../fuzz/config_fuzz.c"
 
 #include "found.h"

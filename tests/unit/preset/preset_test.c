@@ -39,7 +39,7 @@ static const char extras[] =
 	"  \"b_func_sym\": { \"f\": \"g\", \"wrap\": { \"ret\": \"ncclResult_t\" } }\n"
 	"}\n";
 
-/* What a code of @type is called, or NULL. */
+/* Name of a code of @type, or NULL. */
 static const char *code_name(const struct preset_type *type, int64_t code)
 {
 	for (size_t i = 0; type && i < type->code_cnt; i++)
@@ -347,7 +347,7 @@ static void test_builtin(void)
 	}
 }
 
-/* What another call failed with is handed out, and counted where it failed. */
+/* Functions that report the error of an earlier call do not fail themselves. */
 static void test_reporters(void)
 {
 	static const struct {

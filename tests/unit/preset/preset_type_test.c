@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* C declarations, and whether arguments lie where they are said to. */
+/* C declarations, and the location of their arguments. */
 #include "preset/preset.h"
 
 #include "config.h"
@@ -48,7 +48,7 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 #endif
 
-/* What @arg's place holds: its first 8 bytes. */
+/* The first 8 bytes at the location of @arg. */
 static uint64_t at_place(const struct preset_arg *arg)
 {
 	uint64_t word = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What paths of cgroups say of who runs there, and where processes are.
+// Names of pods, containers, jobs and units in cgroup paths, and the cgroups of processes.
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What processes map, seen once.
+// Mappings of processes, read once.
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a call is written with: numbers, times, escaped names; and how long a line takes. */
+/* How calls are printed: numbers, times, escaped names; and the speed of printing. */
 #include "show/call.h"
 
 #include <time.h>
@@ -131,7 +131,7 @@ static void test_names(void)
 	out_done(&o);
 }
 
-/* Names are looked at by eight bytes at once: each byte in each place. */
+/* Names are scanned in words of eight bytes: test each byte at each position. */
 static void test_bytes(void)
 {
 	char name[20], one[8], want[40];

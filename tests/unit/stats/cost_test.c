@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What programs take between two readings, and when that is not known. */
+/* Overhead of probes between two readings, and cases in which it is not known. */
 #include "stats/stats.h"
 
 #include "base/util.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of figures: what its rows must not have twice, and what is known of what. */
+/* The table of metrics: no duplicates in its rows, and their dependencies. */
 #include "stats/figures.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static void test_rows(void)
 		/* q quits --watch, n orders by name. */
 		letters &= !f->place[USE_SORT].at ||
 			(letter && letter != 'q' && letter != 'n');
-		/* What is compared is read back. */
+		/* A metric that --diff compares must be read back. */
 		keys &= !f->place[USE_DIFF].at || f->place[USE_SAVED].at;
 	}
 	ok(keys, "no key twice in a use, and what --diff shows is read back");

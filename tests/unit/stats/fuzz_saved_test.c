@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in what reads saved statistics.
+// Inputs found by fuzzing the reader of saved statistics.
 #include "../../fuzz/saved_fuzz.c"
 
 #include "found.h"

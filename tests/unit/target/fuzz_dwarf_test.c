@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the reader of debug information.
+// Inputs found by fuzzing the reader of debug information.
 #include "../../fuzz/dwarf_fuzz.c"
 
 #include "found.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Types by BTF as prototypes, and where arguments lie beside such as are in other registers.
+// Prototypes from BTF, and the location of arguments next to those in other registers.
 #include <bpf/btf.h>
 #include <stdlib.h>
 #include <string.h>

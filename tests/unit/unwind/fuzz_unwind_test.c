@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the reader of .eh_frame.
+// Inputs found by fuzzing the reader of .eh_frame.
 #include "../../fuzz/unwind_fuzz.c"
 
 #include "found.h"

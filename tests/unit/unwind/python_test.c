@@ -27,7 +27,7 @@ static void is_cut(const void *bytes, size_t room, size_t len, unsigned int kind
 
 #define ROWS 400000
 
-/* 20,000 functions that are called parts of the interpreter's, and rows behind them. */
+/* 20,000 functions named like parts of the interpreter, followed by rows. */
 static const char parts[] = ".altmacro\n.macro part n\n.globl " PYTHON_EVAL ".\\n\n"
 			    ".type " PYTHON_EVAL ".\\n, %function\n" PYTHON_EVAL ".\\n: ret\n"
 			    ".size " PYTHON_EVAL ".\\n, . - " PYTHON_EVAL ".\\n\n.endm\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of real files, compared with what libdw says at both ends of each; and of damaged ones.
+// Unwind rows of real files, compared with libdw at both ends of each row; and of damaged files.
 #include "unwind/unwind.h"
 
 #include <dwarf.h>
@@ -15,7 +15,7 @@
 #define REG_BP 6
 #define REG_SP 7
 
-/* What libdw says of register @reg: RULE_SAME, or its offset from CFA; -1: something else. */
+/* libdw's rule for register @reg: RULE_SAME, or its offset from CFA; -1: another rule. */
 #define SAME  (-2)
 #define UNDEF (-3)
 #define ODD   (-1)
@@ -35,7 +35,7 @@ static int64_t dw_reg(Dwarf_Frame *frame, int reg)
 	return ODD;
 }
 
-/* Of the stubs that linkers write: "sp + 8 + ((pc & 15) >= N) << 3" */
+/* CFA of linker stubs: "sp + 8 + ((pc & 15) >= N) << 3" */
 static int64_t stub_cfa(const Dwarf_Op *ops, uint64_t addr)
 {
 	return 8 + ((int64_t)(addr & 15) >= ops[4].atom - DW_OP_lit0) * 8;
@@ -84,7 +84,7 @@ static bool is_true(Dwarf_CFI *cfi, uint64_t addr, const struct fsn_unwind_row *
 	Dwarf_Frame *frame = NULL;
 	bool good;
 
-	/* What lies between functions as they are aligned is no code, and alike with what ends. */
+	/* Padding between functions has the same rows as the end of the table. */
 	if (dwarf_cfi_addrframe(cfi, addr, &frame))
 		return row->how == FSN_UNWIND_END ||
 			(row->how == FSN_UNWIND_NONE && row[1].offset - row->offset >= 16);
@@ -104,7 +104,7 @@ static void compare(struct elf_file *f, const struct unwind_rows *rows, Dwarf_CF
 		ret->lost += row->how == FSN_UNWIND_LOST;
 		if (elf_file_offset_to_addr(f, row->offset, &first) ||
 			elf_file_offset_to_addr(f, row[1].offset - 1, &last))
-			continue; /* behind a segment's end */
+			continue; /* after the end of a segment */
 		if (is_true(cfi, first, row) && is_true(cfi, last, row))
 			continue;
 		if (ret->wrong++ < 5)
