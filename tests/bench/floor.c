@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What any tracer of this kind pays: a program that does nothing, on the same function or
-// tracepoint.
+// Minimum cost of any such tracer: an empty BPF program on the same function or tracepoint.
 //
 //	floor FILE FUNCTION session|entry	says "ready", attached until its input ends
 //	floor TRACEPOINT

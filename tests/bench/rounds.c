@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs several copies of the workload in turn, round after round, and prints a sample for
-// each: "ROUND NAME VALUE". What disturbs the machine for longer than a round disturbs all
-// copies alike, and ratios within a round stay true.
+// each: "ROUND NAME VALUE". A disturbance longer than a round affects all copies alike, and ratios
+// within a round stay true.
 //
 //	rounds [-r ROUNDS] [-t THREADS] [-c CPU] [-m MS] [-w] [-p] NAME=FILE[:FUNC[:PROGS]]...
 //

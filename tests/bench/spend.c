@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What something costs: "WALL_MS PROCESSOR_MS SYSTEM_MS PEAK_KB" on descriptor 3.
+// Cost of an operation: "WALL_MS PROCESSOR_MS SYSTEM_MS PEAK_KB" on descriptor 3.
 //
 //	spend cpu			a loop of arithmetic: no system call, no probe
 //	spend calls MILLIONS		system calls that do next to nothing

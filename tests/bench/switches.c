@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a switch from one thread to another takes: two processes on a CPU that hand a byte to and
-// fro. "switches CPU NAME ROUND" prints a sample for summary: of blocks, the tenth from below, as
-// others run, too.
+// Cost of a context switch: two processes on a CPU that pass a byte to and fro. "switches CPU NAME
+// ROUND" prints a sample for summary: the 10th percentile of blocks, because other threads run too.
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

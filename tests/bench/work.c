@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The workload: calls a function as often as it is told, and says how long that took.
+// The workload: calls a function a given number of times, and prints how long that took.
 //
 //	work [CPU]	pinned to CPU. Reads "FUNCTION THREADS CALLS", answers with processor
 //			and wall nanoseconds ("123 123"), until its input ends. CALLS is of all
@@ -17,7 +17,7 @@
 #define THREADS_MAX 64
 #define WARM_UP     8 /* calls of each thread */
 
-/* What is a communicator to whoever reads the code of the three: each call has it with it. */
+/* Looks like a communicator of all three libraries; each call passes it. */
 struct comm {
 	char before[128];
 	uint64_t hash;
@@ -42,7 +42,7 @@ ACCESSOR(ncclCommCuDevice, device)
 	"push %rbp\n\t.cfi_def_cfa_offset 16\n\tmov %rsp, %rbp\n\tmov %edi, %eax\n\t"
 #define LEAVE "pop %rbp\n\t.cfi_def_cfa_offset 8\n\tret\n\t"
 #define MARK  "endbr64\n\t"
-#define JUMP  "jmp 1f\n1:\n\t" /* in front of the ret */
+#define JUMP  "jmp 1f\n1:\n\t" /* before the ret */
 #elif defined(__aarch64__)
 #define FRAME "stp x29, x30, [sp, #-16]!\n\t.cfi_def_cfa_offset 16\n\tmov x29, sp\n\t"
 #define LEAVE "ldp x29, x30, [sp], #16\n\t.cfi_def_cfa_offset 0\n\tret\n\t"
@@ -78,8 +78,8 @@ __attribute__((noinline)) int bench_pair(int n, const struct comm *comm)
 }
 
 /*
- * An allocator that takes no time, and hands out what it was given back before. It begins with a
- * nop: kernels step what else there is.
+ * An allocator that costs almost nothing and reuses freed blocks. It starts with a nop,
+ * because the kernel would single-step other instructions.
  */
 void *bench_malloc(unsigned long size);
 __attribute__((noinline, patchable_function_entry(1))) void *bench_malloc(unsigned long size)
@@ -179,7 +179,10 @@ static void run_one(struct job job)
 		now_ns(CLOCK_MONOTONIC) - wall);
 }
 
-/* The same below so many frames more: with those of the C library it is one of 14, or of 44. */
+/*
+ * The same below this number of additional frames: with those of the C library it is one
+ * of 14, or of 44.
+ */
 #define FRAMES_OWN 6 /* bench_loop(), run_one(), main() and what calls that */
 static __attribute__((noinline)) void run_below(struct job job, int frames)
 {

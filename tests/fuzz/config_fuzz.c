@@ -17,7 +17,7 @@ static bool same_place(const struct preset_place *a, const struct preset_place *
 		a->by_ref == b->by_ref;
 }
 
-/* What is said of types goes into a group's maps: later commands read the same. */
+/* Types are stored in a group's maps: later commands must read the same. */
 static void check_types(const struct preset_func *f)
 {
 	struct type_records records = { 0 };
@@ -55,7 +55,7 @@ static void check_types(const struct preset_func *f)
 	strtab_done(&text);
 }
 
-/* Reads all of what was handed out, so that a bad pointer is noticed. */
+/* Reads everything returned, so that a bad pointer is detected. */
 static size_t touch(const struct preset_set *set)
 {
 	size_t sum = 0;

@@ -46,7 +46,7 @@ static void want(struct targets *targets, const struct object *object)
 	}
 }
 
-/* Lines of what each function has, and what is inlined there. */
+/* Reads the lines of each function, and of functions inlined there. */
 static size_t touch_lines(const struct object *object)
 {
 	struct elf_line line[ELF_LINES_MAX];
@@ -92,7 +92,7 @@ static size_t touch(const struct preset_func *known)
 	return sum;
 }
 
-/* What an argument points to, as the seeds have it. */
+/* Reads the members that arguments point to, by the names in the seeds. */
 static size_t touch_members(const struct target *t)
 {
 	static const char *const paths[] = { "shape.rows", "dims[3]", "next", "y" };

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What follows a mapped file in its last page is readable: no file ends inside a page. */
+/* The rest of a mapped file's last page is readable, so no file ends inside a page. */
 #define PAGE 4096
 
 static int make_file(const uint8_t *data, size_t size)
@@ -46,7 +46,7 @@ static void check_funcs(struct elf_file *f, const struct elf_func *funcs, size_t
 	}
 }
 
-/* Every byte is read, so that the sum must be given back. */
+/* Reads every byte; the sum is returned so that the compiler keeps the reads. */
 static unsigned int check_image(const struct plan_image *img)
 {
 	unsigned int sum = 0;

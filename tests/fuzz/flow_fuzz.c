@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The planner's ends against the flow of control. The input is read as a function: code with
- * jumps, jump tables and landing pads, and data between and behind it. An interpreter goes
- * every way that its instructions take. An end that the planner found elsewhere would be a
- * breakpoint in data; a ret that it missed, a lost end. Where calls are to end early, each way to
- * a ret passes one such end, and finds its return address and its result as they were told there.
+ * Compares the planner's exits with the flow of control. The input is read as a function:
+ * code with jumps, jump tables and landing pads, and data between and after it. An
+ * interpreter takes every path of its instructions. An exit that the planner found
+ * elsewhere would be a breakpoint in data; a ret that it missed, a lost return. With
+ * early exits, each path to a ret passes one, and finds its return address and its result
+ * where the exit says.
  */
 #include "code/plan.h"
 
@@ -33,12 +34,12 @@ enum part_kind {
 	PART_CALL,
 	PART_CALL_PAD,  /* may come back at a landing pad */
 	PART_OVER,      /* a call over data, which pops the address of that */
-	PART_LAST_CALL, /* never comes back; data that was named lies behind it */
+	PART_LAST_CALL, /* does not return; followed by data that was referenced */
 	PART_SWITCH,
 	PART_DATA_LEA,
 	PART_DATA_LOAD,
 	PART_STOP,
-	PART_REG, /* a jump to who knows where */
+	PART_REG, /* a jump to an unknown target */
 	PART_DATA,
 	PART_KINDS,
 };
@@ -54,7 +55,7 @@ struct part {
 	bool passed[2]; /* by a call that has ended early or not */
 };
 
-/* What an instruction does that only moves something. */
+/* An instruction that only moves data. */
 struct plain {
 	const char *bytes;
 	uint8_t len;
@@ -193,7 +194,7 @@ static void emit_x86(struct part *p)
 		EMIT("\x5e");
 		break;
 	case PART_LAST_CALL:
-		emit("\x48\x8d\x0d\x05\x00\x00\x00", 7); /* lea behind the call */
+		emit("\x48\x8d\x0d\x05\x00\x00\x00", 7); /* lea after the call */
 		emit_rel(p, "\xe8", 1, OUTSIDE);
 		p->end = fn.at;
 		emit_data(n);
@@ -439,7 +440,10 @@ static void fill(uint64_t *reg)
 		reg[i] = (0xf1e2d3c4b5a69788 ^ i * 0x1111111111111111) + i;
 }
 
-/* A call ends early and goes on at @p, which must lead to a ret, and find what was told. */
+/*
+ * After an early exit the call continues at @p, which must lead to a ret with the same
+ * result and address.
+ */
 static void check_tail(const struct plan_end *end, const struct part *p)
 {
 	uint64_t reg[16], told;
@@ -464,7 +468,7 @@ static void check_tail(const struct plan_end *end, const struct part *p)
 	check(told == reg[0] && !end->place.from_fp && end->place.offset == sp);
 }
 
-/* The end at instruction @addr, if a call ends there that goes to the target or behind it. */
+/* The exit at instruction @addr, if a call exits there to the target or past it. */
 static const struct plan_end *passes(const struct plan *plan, uint64_t addr, bool target)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {
@@ -483,7 +487,7 @@ struct way {
 	bool ended;
 };
 
-/* A call that is at @from goes on with @to. */
+/* Continues a call from @from to @to. */
 static void pass(const struct plan *plan, struct part *from, struct part *to, bool target,
 	struct way *todo, size_t *cnt, bool ended)
 {
@@ -592,7 +596,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_parts();
 	link_parts();
 	put(PADS, head, sizeof(head));
-	/* their length, in five bytes, so that it needs no room that depends on it */
+	/* their length, always in five bytes, so that the size does not depend on it */
 	for (int i = 0; i < 5; i++) {
 		uint64_t len = fn.pad - PADS - 8;
 		uint8_t b = (len >> 7 * i & 0x7f) | (i < 4 ? 0x80 : 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Fuzzing what reads the head of an HTTP request: a status, and a path that lies in its bytes.
+// Fuzzes the parser of an HTTP request's head: a status, and a path within its bytes.
 #include "base/http.h"
 
 #include <stdint.h>
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int parse(const uint8_t *data, size_t size, struct http_request *r)
 {
-	/* Of its own, so that a byte too far is seen. */
+	/* An exact allocation, so that a sanitizer detects an overread. */
 	char *bytes = malloc(size + !size);
 	int status;
 
@@ -25,7 +25,7 @@ static int parse(const uint8_t *data, size_t size, struct http_request *r)
 	return status;
 }
 
-/* What is refused stays refused, and what is whole stays so, whatever comes behind it. */
+/* A rejected or complete request stays so, with any bytes after it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct http_request r = { HTTP_OTHER, NULL, 0 };

@@ -23,7 +23,7 @@ static void try_demangle(const char *name)
 	}
 }
 
-/* What is written for a reader is read again, rounded to three digits after the point. */
+/* A printed duration is read again; it is rounded to three decimal places. */
 static void try_duration(const char *text)
 {
 	char buf[DURATION_LEN];

@@ -49,7 +49,7 @@ static void check(bool good)
 		abort();
 }
 
-/* An offset in a plan may be probed, whatever the file says. */
+/* Any offset in a plan must be safe to probe, for any file. */
 static void check_offset(
 	const struct plan_image *img, const struct plan_rules *rules, uint64_t addr)
 {

@@ -12,7 +12,7 @@ static size_t touch_func(const struct saved_group *g, const struct saved_func *f
 	const struct saved_func *found = saved_func_find(g, f->name, f->library);
 	size_t sum = strlen(f->name) + (f->library ? strlen(f->library) : 0);
 
-	/* two of one name, neither with a library, are told apart by nothing */
+	/* two with the same name and no library cannot be distinguished */
 	if (found ? strcmp(found->name, f->name) != 0 : f->library != NULL)
 		abort();
 	for (enum figure_id id = 0; id < FIGURE_CNT; id++)

@@ -84,7 +84,7 @@ static size_t touch_func(const struct func_types *f, const uint8_t *data, size_t
 	return sum;
 }
 
-/* The next @size bytes of the input, and zeros behind its end. */
+/* The next @size bytes of the input, padded with zeros. */
 static void *take(const uint8_t **data, size_t *left, size_t size)
 {
 	size_t there = size < *left ? size : *left;
