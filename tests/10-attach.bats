@@ -141,7 +141,7 @@ fix_add 10 0 10 0 0 0"
 
 # --- how libraries are named ----------------------------------------------------------
 
-# Alone: libraries are looked for by name in all processes.
+# Alone, because all processes are searched for libraries by name.
 # bats test_tags=alone
 @test "a library is found by path, soname and stem" {
 	local lib
@@ -157,7 +157,7 @@ fix_add 10 0 10 0 0 0"
 	fsn -s 1 attach g fix_add --lib libfi
 }
 
-# Alone: libraries are looked for by name in all processes.
+# Alone, because all processes are searched for libraries by name.
 # bats test_tags=alone
 @test "a library that only a running process has is found in its mappings" {
 	need_bpf
@@ -571,7 +571,7 @@ plus 10 0 10 0 0 0"
 
 # --- at every start of a machine -----------------------------------------------------------
 
-# The command of the unit, on a folder of the test's own.
+# Runs the unit's command with a directory of the test.
 start_unit() { # [-s STATUS] [OPTION...]
 	local want=0 words
 
@@ -614,7 +614,7 @@ ids_of() { # GROUP: of its maps
 b: attached as it is to be, counts on"
 	assert_eq "$(ids_of a) $(ids_of b)" "$a $b" "maps"
 
-	# One that has changed; a file that is wrong, and one behind it.
+	# One group changed; an invalid file, and one after it.
 	write_groups 6ms
 	echo '{' >"$dir/20-bad.json"
 	echo "{ \"c_sym\": { \"fix_fail\": \"fix_fail\" }, \"lib\": \"$LIB\" }" >"$dir/30-c.json"

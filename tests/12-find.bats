@@ -2,9 +2,9 @@
 # Which files a --lib means: containers, overlays, deleted and swapped files, wheels, copies.
 # bats file_tags=bpf
 #
-# The library has a name of its own here, libonlyhere, so that no other process of the
-# machine can have it mapped. Its soname is libfix.so.1 all the same: preloaded, it is what
-# the fixture `call` calls.
+# The library has a name of its own here, libonlyhere, which no other process of the machine
+# can have mapped. Its soname is libfix.so.1: if preloaded, it is the library that the fixture
+# `call` uses.
 
 load helpers
 
@@ -188,7 +188,7 @@ $HERE/two/libonlyhere.so.1"
 	fsn detach g
 }
 
-# What a process may put where its library was.
+# A process can replace the path of its library by any kind of file.
 @test "links, pipes and devices in a hostile container do nothing" {
 	local root=$HERE/root lib
 
@@ -222,7 +222,7 @@ $HERE/two/libonlyhere.so.1"
 
 	need_bpf
 	for link in session multi perf; do
-		# To be skipped is no failure of a subshell.
+		# A skip in a subshell does not fail the test.
 		(need_link $link >/dev/null && echo y) | grep -q y || continue
 		cp "$REAL" "$lib"
 		start_with d "$lib" 10

@@ -182,7 +182,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 		'[["exported",true]]'
 }
 
-# Between its sections lie as many zeros as alignment wants: what is behind them is no less code.
+# Alignment leaves zeros between its sections; the bytes after them are code as well.
 @test "a stripped program of the C library has return probes, wherever its code ends" {
 	local prog=$BATS_TEST_TMPDIR/prog n
 
@@ -244,7 +244,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_stderr_match "^hint: $lib is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo $id' fetches them$"
 	dry -s 1 'zz_*' --lib "$lib"
 	assert_stderr_match "^hint: $lib is stripped"
-	# What is most likely a slip of the hand is answered as one.
+	# A probable typing error gets a suggestion.
 	dry -s 1 fix_ad --lib "$lib"
 	assert_stderr_match "^hint: did you mean 'fix_add'"
 	dry -s 1 fix_gone fix_lost zz_gone --lib "$REAL"
@@ -369,7 +369,7 @@ pages_cached() { # FILE: in the page cache
 	END
 }
 
-# What GPU libraries are: half a gigabyte of data, and code and names in a few megabytes.
+# Like a GPU library: half a gigabyte of data, a few megabytes of code and names.
 @test "symbols: a library of 500 MB is not read completely" {
 	local lib=$BATS_TEST_TMPDIR/libbig.so pages
 

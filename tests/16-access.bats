@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# --mode, --owner and --mode-all: what a group of users reads without privilege, and what
-# nobody but the owner reads or changes.
+# --mode, --owner and --mode-all: data of a group that users can read without privileges, and
+# data that only the owner can read or change.
 # bats file_tags=bpf
 
 load helpers
@@ -58,15 +58,15 @@ need_readers() {
 	as_reader test -x "$FUNCSNOOP" || skip "users cannot run $FUNCSNOOP"
 }
 
-# What two readings at rest have in common, whoever takes them: rates and the clock go on, which
-# processes count is for the owner, and where one that has ended ran is not for everybody to ask.
+# Common part of two readings at rest, by any user. Rates and the clock change; process filters
+# and the cgroup of an exited process are only for the owner.
 counters() {
 	json 'walk(if type == "object" then del(.time, .calls_per_s, .cgroup) | with_entries(
 		select(.key | startswith("cost_") or . == "lost_children" or . == "over" | not))
 		else . end)'
 }
 
-# Mode, owner and group of files below the folder, a line each.
+# Mode, owner and group of the files in the directory, one per line.
 modes() { # NAME...
 	(cd "$FOLDER" && stat -c '%n %a %u %g' "$@")
 }
@@ -110,7 +110,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	read_as stats g --hist
 	assert_eq "$(tail -n +2 <<<"$output")" "$mine"
 	fsn stats g --format openmetrics
-	# Of which processes calls are counted is no reader's business.
+	# Readers must not see which processes are counted.
 	mine=$(grep -v '{group="g",reason="lost_children"}' <<<"$output")
 	[[ $mine != "$output" ]]
 	read_as stats g --format openmetrics
@@ -123,7 +123,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	assert_stderr ""
 	assert_json '.[] | [.name, .functions, .calls, .stale, .memory_bytes]' \
 		'["g",3,54,false,null]'
-	# Who attached it is no secret, how it was typed may hold one.
+	# The attaching user is public; the command line may contain secrets.
 	assert_json '.[0] | [.filters, .over, .attached_by.command_line, .attached_by.uid >= 0]' \
 		'[null,null,null,true]'
 	read_as list -v
@@ -373,7 +373,7 @@ v,calls"
 	assert_stderr_match "cannot open .*: Permission denied"
 	chmod o+x "$FUNCSNOOP_BPFFS"
 	read_as stats g
-	# Searching is enough; nobody needs to see what else is pinned there.
+	# Search permission is enough; other users do not see the other pins.
 	assert_eq "$(stat -c %a "$FUNCSNOOP_BPFFS")" 701
 	fsn detach g
 }

@@ -139,7 +139,7 @@ hint: needs CAP_PERFMON; try with sudo"
 	with_caps "" "$FUNCSNOOP" --bpffs "$OWN" detach g
 }
 
-# Runs a line of the manual: only the user, the folder and the program are this machine's.
+# Runs a command of the manual with the user, directory and program of this machine.
 run_line() { # LINE
 	local line=$1 own=$BATS_TEST_TMPDIR/own
 
@@ -208,7 +208,7 @@ as_user() { # [-s STATUS] UID CMD...
 	mkdir -p "$config/funcsnoop/presets"
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' >"$config/funcsnoop/presets/zzmine.json"
 	chmod -R o+rX "$config"
-	# What the plain program reads...
+	# The plain program reads this file...
 	as_user 1 XDG_CONFIG_HOME="$config" "$PLAIN" list presets
 	assert_output_match '^zzmine '
 	as_user -s 1 1 FUNCSNOOP_BPFFS=/nowhere "$PLAIN" list

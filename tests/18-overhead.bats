@@ -136,7 +136,7 @@ left_nothing() {
 	poll_until has_sampled
 	stop_bg rates
 	fsn stats g --json
-	# Each CPU counts its own calls, of which it times one of so many.
+	# Each CPU counts its own calls and times one in N of them.
 	assert_json '.[0].functions[] | select(.name == "rate_warm") | .untimed + .returns == .calls + .carried and .returns <= .calls / 8192 + '"$(nproc)" true
 	assert_json '.[0].functions[] | select(.name == "rate_cold") | .untimed' 0
 	fsn stats g
@@ -218,7 +218,7 @@ has_sampled() {
 	holds_only ""
 }
 
-# What rates prints of its own calls, as JSON.
+# Prints the own counters of rates as JSON.
 rates_counts() { # FILE
 	sed -E 's/^hot=([0-9]+) warm=([0-9]+) cold=([0-9]+) .*/[\1,\2,\3]/' "$1"
 }
@@ -318,7 +318,7 @@ guard_ended() { # PID
 	"$RATES" 0.005 >"$BATS_TEST_TMPDIR/own"
 	fsn stats g --all --json
 	assert_eq "$(rates_seen calls)" "$(rates_counts "$BATS_TEST_TMPDIR/own")"
-	# Of each CPU's record at most the calls before the first sample.
+	# At most the calls before the first sample on each CPU.
 	assert_json ".[0].functions[] | select(.name == \"rate_hot\") | .untimed <= 256 * $(nproc)" true
 	fsn detach g
 }
@@ -338,7 +338,7 @@ guard_ended() { # PID
 	done
 }
 
-# What turns prints: kept=N nested=N ... of all its calls.
+# Prints the own counters of turns: kept=N nested=N ... of all its calls.
 turns_counts() { # FILE
 	sed -E 's/^kept=([0-9]+) nested=([0-9]+) .*/[\1,\2]/' "$1"
 }

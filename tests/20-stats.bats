@@ -6,7 +6,8 @@ load helpers
 
 LIB=$FIX/libfix.so
 
-# fix_fail's codes have names, 7 is no error; fix_ptr fails with null, fix_ret if negative.
+# fix_fail's codes have names, and 7 is not an error; fix_ptr fails with null, fix_ret if
+# negative.
 attach_fails() {
 	cat >"$BATS_TEST_TMPDIR/fails.json" <<-END
 	{ "fails_sym": {
@@ -86,8 +87,8 @@ attach_fails() {
 
 # --- times -------------------------------------------------------------------------------
 
-# A spinning call lasts at least what it is told, and less than 5 times that, but for what
-# the scheduler takes away: of the minimum that is next to nothing.
+# A spinning call lasts at least the requested time and less than 5 times that, plus lost CPU
+# time, which hardly affects the minimum.
 @test "minimum, percentiles and total follow known durations" {
 	need_bpf
 	# A call that loses its CPU may lose it in a probe: what is taken off for that is shared out, and
@@ -102,7 +103,7 @@ attach_fails() {
 		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19800000
 		and .total_ns >= 60 * 1980000 + 40 * 19800000
 		and .avg_ns == (.total_ns / .returns | floor)'
-	# The rank lies in its bucket, however long calls have waited for a CPU.
+	# The rank is in its bucket, however long calls have waited for a CPU.
 	assert_json_true '.[0].functions[0] | .p50_ns as $p | [.histogram[] | select(.lt_ns <= $p).count] as $below
 		| [.histogram[] | select(.ge_ns <= $p).count] as $to | ($below | add // 0) < 50 and ($to | add) >= 50'
 	# Each bucket is an eighth of an octave wide; none has a call that it cannot have.
@@ -134,7 +135,7 @@ attach_fails() {
 
 @test "buckets add up to returns, and processes to calls" {
 	need_bpf
-	# Sums of what is left of short calls can be under 0, which is shown as 0, of each.
+	# Corrected sums of short calls can be negative; each of them is shown as 0.
 	fsn attach g fix_add fix_ret --lib "$LIB" --raw
 	capture "$FIX/call" --procs 3 --threads 4 add 50
 	capture "$FIX/call" ret 50
@@ -167,7 +168,7 @@ attach_fails() {
 	fsn detach fails
 }
 
-# What the C compiler leaves in the upper half of the register is no part of an int.
+# Bits that the C compiler leaves in the upper half of the register do not belong to an int.
 @test "a result is judged by the width of its type" {
 	local error want
 

@@ -20,7 +20,7 @@ counted() { # GROUP NAME CALLS
 	echo $(($(calls_of "$1") - before))
 }
 
-# A slow set: whatever it does between two states lasts long enough to be seen.
+# A slow set: each step between two states takes long enough to be observed.
 slow_set() { # ARG...
 	capture strace -f -qq -o /dev/null -e trace=bpf -e inject=bpf:delay_exit=20000 \
 		"$FUNCSNOOP" set "$@"
@@ -101,7 +101,7 @@ setup() {
 	fsn detach g p
 }
 
-# Whatever fails, the filter is the old one or the new one. Its calls are the last ones.
+# After any failure the filter is the old or the new one. Its calls come last.
 @test "a set of which any step fails has happened or not" {
 	local i got calls trace=$BATS_TEST_TMPDIR/trace
 

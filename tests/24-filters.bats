@@ -391,7 +391,7 @@ waiting() { # CNT
 	wait_bg call
 }
 
-# Whether these calls stand still, which no command of ours may tell: it would remove them.
+# True if these calls are not counted. A funcsnoop command would remove the group.
 stopped_at() { # PIN
 	local before
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Statistics by what calls were about: keys, sums, who may read them, and what finds no room.
+# Statistics by key: keys, sums, readers' access, and calls dropped because the table is full.
 # bats file_tags=bpf
 
 load helpers
@@ -289,8 +289,8 @@ hint: use function, process, cgroup, library, or a key that the group was attach
 	fsn detach a
 }
 
-# What the rows of group i have together: calls, returns, sum of those that are there, of ended
-# ones and of others; and how many are there.
+# Sums of the rows of group i: calls, returns and sum of the present, exited and other rows;
+# and the number of rows.
 row_sums() {
 	fsn stats i --json
 	output=$(jq -c '.[0].functions[0] // {} | [([.rows[]?, .ended_rows, .other_rows | select(.)]
@@ -487,7 +487,7 @@ samples() { # FAMILY
 	fsn detach t
 }
 
-# Keys that live on, of processes that end; and others that none comes back to.
+# Keys of long-lived and of exiting processes.
 @test "keys: evicted rows of exited processes do not make a series fall" {
 	local dir=$BATS_TEST_TMPDIR i files=()
 
@@ -526,7 +526,7 @@ samples() { # FAMILY
 	fsn detach x
 }
 
-# What a stream of group $1 has written, sorted: the field of each line that jq program $2 makes.
+# Sorted output of a stream of group $1: the result of jq program $2 for each line.
 streamed() { # PROGRAM
 	output=$(jq -c "select(.type != null) | $1" "$(bg_out s)" | sort)
 }
@@ -552,7 +552,8 @@ streamed() { # PROGRAM
 	streamed .key.result.value
 	assert_eq "$(jq -cs sort <<<"$output")" "$calls"
 	fsn detach t
-	# What finds no room among the rows is known by its arguments; callers only by the rows.
+	# Calls dropped by the table of rows still have arguments; callers are known only by
+	# row.
 	fsn attach --config "$CONFIG" x --key text,caller,comm --keys 16
 	start_stream s x --json
 	start_stream entries x --json --events entry
@@ -689,7 +690,7 @@ streamed() { # PROGRAM
 	fsn detach i
 }
 
-# Names are kept in a map, where they can be seen to have come.
+# Names are stored in a map, where the test can see them.
 caller_is_known() {
 	bpftool map dump pinned "$FUNCSNOOP_BPFFS"/funcsnoop/i-*/*callers | grep -q '+0x'
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# System calls are targets like functions, with exact numbers whatever threads do.
+# System calls are targets like functions, with exact counts for any number of threads.
 # bats file_tags=bpf
 
 load helpers
@@ -11,7 +11,7 @@ setup() {
 	need_tool jq
 }
 
-# What `syscalls WHAT...` makes of these CALLS, from its exec on: $output is the document.
+# Runs `syscalls WHAT...` with these CALLS traced from its exec on; $output is the document.
 ran() { # CALLS WHAT...
 	local calls
 	read -ra calls <<<"$1"
@@ -20,7 +20,7 @@ ran() { # CALLS WHAT...
 	output=$(<"$BATS_TEST_TMPDIR/run.json")
 }
 
-# NAME CALLS RETURNS ERRORS of each that was called; nothing is in flight or given up.
+# NAME CALLS RETURNS ERRORS of each function called; nothing is in flight or abandoned.
 assert_ran() { # TEXT
 	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
 		| [.name, .calls, .returns // "-", .errors // "-"] | map(tostring) | join(" ")')" "$1"
@@ -296,7 +296,8 @@ openat c ENOENT'
 	capture "$FUNCSNOOP" run syscalls --format json -o "$BATS_TEST_TMPDIR/run.json" --quiet -- \
 		sh -c 'ls /; ls /nonexistent; true'
 	output=$(<"$BATS_TEST_TMPDIR/run.json")
-	# What a shell does of brk(2) and such depends on where it is put; strace doesn't count an exit.
+	# brk(2) and similar calls of a shell depend on its address; strace does not count an
+	# exit.
 	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
 		| [.name, .calls, .errors] | map(tostring) | join(" ")' | grep -vE '^(brk|exit_group|read|rt_sigreturn) ')" \
 		"$(awk '$2 ~ /^[0-9]+$/ && $1 !~ /^(total|brk|exit_group|read|rt_sigreturn)$/ { print $1, $2, $3 + 0 }' "$st" | sort)"

@@ -12,7 +12,7 @@ setup() {
 	EVENTS=$(realpath "$FIX/events")
 }
 
-# What `events WHAT...` makes of these TARGETS and options: $output is the document.
+# Runs `events WHAT...` with these TARGETS and options; $output is the document.
 ran() { # TARGETS WHAT...
 	local targets
 	read -ra targets <<<"$1"

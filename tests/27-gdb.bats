@@ -96,7 +96,7 @@ our_run() { # COMMAND...
 	gdb_stacks SYSCALL=openat "$BATS_TEST_TMPDIR/gdb" "$program" -e \
 		'use POSIX; open my $f, "<", "/etc/passwd"; print "x"' >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
 		fail "gdb: $(tail -n 5 "$BATS_TEST_TMPDIR/gdb.out")"
-	# What the dynamic linker does before the program begins has no outermost frame for gdb.
+	# In the dynamic linker, before the program starts, gdb has no outermost frame.
 	for file in ours gdb; do
 		grep -F own-perl: "$BATS_TEST_TMPDIR/$file" | sort -o "$BATS_TEST_TMPDIR/$file"
 	done
@@ -111,7 +111,7 @@ our_run() { # COMMAND...
 	alone "$program" -c 'kill -CONT $$; kill -CONT $$'
 	fsn stats st --json
 	assert_json '[.[0].functions[0].rows[].calls] | add' 3
-	# Of the kill builtin; the third is SIGCHLD for its parent.
+	# Two by the kill builtin; the third is SIGCHLD to its parent.
 	assert_json '[.[0].functions[0].rows[] | select(any(.key.stack.frames[]; .name == "kill_builtin")) |
 		[.calls, .key.stack.end, (.key.stack.frames | .[0].file, any(.[]; .name == "main"))]]
 		| map(.[1:]) | unique' '[["outermost",null,true]]'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What GPU libraries' calls were about: communicators of NCCL's, kernels that were launched. Not
-# run on a GPU: the real libraries refuse, stubs and mocks stand in for the driver.
+# Keys of GPU libraries' calls: NCCL communicators, launched kernels. No GPU is used: the real
+# libraries fail, and stubs and mocks replace the driver.
 # bats file_tags=bpf
 
 load helpers
@@ -142,7 +142,7 @@ cudaLaunchKernel add<float> 4
 cudaLaunchKernel plain 2
 cudaLaunchKernelExC ns::scale 5"
 	fsn attach cuda --lib "$MOCK"
-	# Of what has lost its symbols the code knows that registers them.
+	# Without symbols, the names are those in the registration code.
 	for program in kernels stripped/kernels unoptimised/kernels unoptimised/stripped/kernels; do
 		fsn reset cuda
 		launched cuda "$FIX/$program" stubs host handle
@@ -153,10 +153,10 @@ cudaLaunchKernelExC ns::scale 5"
 	fsn stats cuda --json
 	assert_json '[.[0].functions[].rows[].key.kernel | select(. != null) | .name] | unique' \
 		'["add<float>","ns::scale","plain"]'
-	# Inner calls are calls of their functions all the same.
+	# Inner calls count as calls of their functions.
 	assert_json '[.[0].functions[] | select(.name == "cudaLaunchKernel") | .calls]' '[17]'
 	assert_json '.[0].health.inner_launches' 0
-	# What tells which call was made in which is not there: then that is said.
+	# Without nesting, inner launches are not recognized; the command says so.
 	fsn attach cuda --lib "$MOCK" --no-nesting --replace
 	launched cuda "$FIX/kernels" stubs host handle
 	fsn stats cuda --json
@@ -167,7 +167,7 @@ cudaLaunchKernelExC ns::scale 5"
 	fsn detach cuda
 }
 
-# Factors behind pointers lie where CUDA's own headers have them.
+# Factors behind pointers have the offsets of CUDA's own headers.
 @test "bytes of copies are those of the source by kind, of 2D, 3D, peer and array copies, too" {
 	fsn attach cuda --lib "$MOCK"
 	fsn attach cuda-driver --lib "$MOCK"
@@ -180,7 +180,7 @@ cudaLaunchKernelExC ns::scale 5"
 	assert_json '[.[0].functions[] | select(.calls > 0) | [.name, ([.rows[].sums.count] | add)]]
 		| map(select(.[0] | test("2D|3D|Peer|Array"))) | sort' \
 		'[["cudaMemcpy2D",1280],["cudaMemcpy2DToArray",256],["cudaMemcpy3D",384],["cudaMemcpy3DPeer",105],["cudaMemcpyPeer",5000],["cudaMemcpyToArray",700]]'
-	# Of an array's elements nobody says how long they are.
+	# The size of an array's elements is unknown.
 	assert_json '.[0].health.lost_texts' 1
 	fsn stats cuda-driver --json
 	assert_json '[.[0].functions[] | select(.calls > 0) | [.name, ([.rows[].sums.ByteCount] | add)]]
@@ -261,7 +261,7 @@ cuLaunchKernelEx blend 2"
 	fsn detach cuda-driver
 }
 
-# Nobody but CUDA's compiler and runtime says here what a launch is.
+# Only CUDA's compiler and runtime define what a launch is.
 @test "kernels of programs that nvcc has made have the names and counts of their source" {
 	local nvcc lib how dir=$BATS_TEST_TMPDIR/cuda want
 

@@ -142,7 +142,7 @@ said() { # COUNT
 
 	need_no_sanitizer # one does not follow another library into a process
 	fsn attach gpu
-	# A job lives on, whatever libcupti says.
+	# The job continues for any answer of libcupti.
 	start_bg refused env CUPTIMOCK=999 CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
 		"$FIX/gpujob" --wait-end
 	start_bg without env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI=/nowhere \
@@ -193,7 +193,7 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
-# Nobody but NVIDIA's own says here what a runtime asks of a driver, and what libcupti answers.
+# Only NVIDIA's runtime shows what it requests of a driver, and only libcupti how it answers.
 @test "gpu: the real driver loads the library, and errors of libcupti are reported" {
 	local cupti
 
@@ -215,7 +215,7 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
-# The library, a libcupti and a job, in the test's folder; where there is no such thing it is skipped.
+# Builds the library, a libcupti and a job in the test's directory, or skips.
 build_sanitized() { # WHAT: of -fsanitize=
 	local dir=$BATS_TEST_TMPDIR src=$BATS_TEST_DIRNAME/.. flags=(-g -O1 "-fsanitize=$1"
 		-std=gnu11 -D_GNU_SOURCE -fPIC)
@@ -236,13 +236,13 @@ build_sanitized() { # WHAT: of -fsanitize=
 
 	build_sanitized address,undefined
 	fsn attach gpu --lib "$dir/gpu.so" --lib "$FIX/libcudamock.so" --stacks all
-	# What it has while its thread runs is no leak.
+	# Memory that its thread still uses is not a leak.
 	capture -t 60 env ASAN_OPTIONS=detect_leaks=0 CUDA_INJECTION64_PATH="$dir/gpu.so" FUNCSNOOP_CUPTI="$dir/cupti.so" \
 		"$dir/gpujob" heard 10 heard 4 launches "$FIX/libcudamock.so" known names 500 many 20000 fork foreign 100 left storm
 	assert_stderr ""
 	fsn stats gpu --json
 	assert_json '[.[0].functions[0].rows[] | select(.key.kernel.name != "gust").calls] | add' 20878
-	# Of names that begin alike each is one of its own.
+	# Long names with the same start are different names.
 	assert_json '[.[0].functions[0].rows[].key.kernel.name | select(. and startswith("long_"))]
 		| [length, (unique | length)]' '[250,250]'
 	fsn detach gpu
@@ -332,7 +332,7 @@ plain 1"
 		capture -s "${ends[$how]}" env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
 			"$FIX/gpujob" heard 10 storm children 40 end "$how"
 	done
-	# By exit(), too; and buffers of who has had CUPTI before.
+	# Also at exit(); and buffers of an earlier user of CUPTI.
 	job heard 10 storm children 40
 	job heard 10 foreign 100 known
 	# None was counted twice, or by a child.
@@ -466,7 +466,7 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	assert_json '.[0].functions[0].calls' 34
 	tell job
 	wait_bg job
-	# The job's word holds whatever groups ask for; and one without the variable is untouched.
+	# The job's own setting overrides groups; a job without the variable is not affected.
 	capture env FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" quiet 10
 	assert_output_match '^recorded 0$'
 	fsn stats gpu --json
@@ -531,7 +531,7 @@ windows() { # WINDOW PERIOD: of the job
 	EOF
 	fsn list
 	assert_output ""
-	# A library of before says so, where it is asked for more than it knows.
+	# An older library is reported if a request exceeds its abilities.
 	sed 's/funcsnoop_gpu_duty/funcsnoop_gpu_none/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
 	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --duty 1/30
 	assert_stderr_match "'.*/old.so' is of a version without --sample\$"
@@ -558,7 +558,7 @@ windows() { # WINDOW PERIOD: of the job
 	assert_output ""
 }
 
-# Time in us by the kernel and whoever has called what launched it.
+# Time in us by kernel and caller of the launching function.
 by_launcher() {
 	awk '{ us = $NF; sub(/ [0-9]+$/, ""); n = split($0, f, ";"); at[f[n - 2] " " f[n - 1] " " f[n]] += us }
 		END { for (i in at) print i, at[i] }' <<<"$output" | sort

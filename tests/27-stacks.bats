@@ -13,12 +13,12 @@ setup() {
 	STACKS=$FIX/stacks
 }
 
-# What backtrace(3) says of the callers of st_call() in CASES, a line for each.
+# Callers of st_call() in CASES by backtrace(3), one line each.
 truth() { # CASE...
 	"$STACKS" "$@" --truth | sed 's/self+/stacks+/g' | sort -u
 }
 
-# The same of what calls of st_leaf() have in group st.
+# The same from the stacks of st_leaf() in group st.
 walked() { # [END]
 	"$FUNCSNOOP" stats st --json | jq -r --arg how "${1-outermost}" '
 		.[0].functions[] | select(.name == "st_leaf") | .rows[] | .key.stack
@@ -73,7 +73,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	assert_json '[.[0].functions[] | [.name, .calls, ([.rows[].calls] | add),
 		([.rows[].returns] | add), .returns]] | sort' \
 		'[["st_leaf",4,4,4,4],["st_plain",4,4,4,4]]'
-	# What a row has less than the probes take is shown as none.
+	# A row below the overhead of probes is shown as 0.
 	assert_json '[.[0].functions[] | .total_ns == null
 		or any(.rows[]; .total_ns == 0) or .total_ns == ([.rows[].total_ns] | add)] | all' true
 	fsn reset st
@@ -139,7 +139,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 		--output "$BATS_TEST_TMPDIR/folded" -- "$STACKS" plain thread
 	capture cat "$BATS_TEST_TMPDIR/folded"
 	assert_eq "$(grep -c . <<<"$output")" 2
-	# What threads begin in has a name only where the C library's debug file is.
+	# A thread's start function has a name only if the C library's debug file is installed.
 	assert_eq "$(sed -E 's/^.*;(main|st_thread);/\1;/' <<<"$output" | sort)" \
 		$'main;st_case;st_plain;st_call;st_leaf 1\nst_thread;st_plain;st_call;st_leaf 1'
 	assert_eq "$(grep -c '\[' <<<"$output")" 0
@@ -204,7 +204,7 @@ ends() { # FILE
 	capture "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 1
 	fsn stats st --json --output "$doc"
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":1}'
-	# Also when the process has ended before the command, and the file lies where it was.
+	# Also if the process has exited before the command runs, and the file was replaced.
 	cp "$FIX/dlcall" "$BATS_TEST_TMPDIR/other"
 	capture "$BATS_TEST_TMPDIR/other" "$FIX/libfix.so.1" fix_add 1
 	fsn stats st --json --output "$doc"
@@ -273,7 +273,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0,"no_page":0,"bad_frames":0,"bound":0}'
 }
 
-# What run is stopped for is its hold of the program, so that this takes as long as it takes here.
+# The stop is that of run's hold, which takes as long as it needs on this machine.
 @test "no call's time has that of a stop for a table in it" {
 	need_arch x86_64
 	local doc=$BATS_TEST_TMPDIR/doc lib=$BATS_TEST_TMPDIR/libcopy pid
@@ -463,7 +463,7 @@ hangs() { # NUMBER
 	local python fork truth=$BATS_TEST_TMPDIR/truth n=0
 	for python in $(pythons); do
 		for fork in '' fork; do
-			# What fork() leaves is the same in all.
+			# fork() has the same effect in all versions.
 			[[ ! $fork || $n == 1 ]] || continue
 			rm -f "$truth"
 			fsn attach py s:read --comm fsnhung
@@ -520,7 +520,7 @@ globals()[name]()' "$BATS_TEST_TMPDIR/pipe"
 	done
 }
 
-# A copy of fakepy14 in which @BYTES stand at @AT of what it says of itself, in the background.
+# Starts a copy of fakepy14 with @BYTES at offset @AT of its debug offsets, in the background.
 start_said() { # NAME [AT BYTES]
 	local exe=$BATS_TEST_TMPDIR/$1/fakepy14 at
 
@@ -639,7 +639,7 @@ start_slow() { # NAME PYTHON [spin]
 		# Where there are none, why, and in which file the stack ends.
 		jq -c '.[0] | .health, [.functions[].rows[] | .key.stack as $stack |
 			{calls, end: $stack.end, at: ($stack.frames[-1]? | [.name, .library])}]' "$doc"
-		# Within the call that was noted, and not before and behind it.
+		# Only from the marked call, and not before or after it.
 		assert_eq "$(jq -cS '.[0].functions[].rows[] | .key.stack.frames
 			| select(.[]?.name == "fix_spin_ns") | [.[] | select(.offset == null) | [.name, .file, .line]]
 			| .[1:]' "$doc" | sort -u)" "$(jq -cS . "$truth" | sort -u)"
@@ -734,7 +734,7 @@ python_of() { # GROUP FUNCTION
 	need_tool go
 	export HOME=$BATS_TEST_TMPDIR PPROF_TMPDIR=$BATS_TEST_TMPDIR
 	output=$(go tool pprof -sample_index=calls -traces "$profile" 2>/dev/null)
-	# Each stack: its value beside the innermost frame, then who has called that.
+	# Each stack: its value next to the innermost frame, then the callers.
 	assert_eq "$(grep -cE '^ +2 +st_leaf$' <<<"$output")" 1
 	assert_eq "$(grep -cE '^ +1 +st_leaf$' <<<"$output")" 1
 	assert_eq "$(grep -A2 -E '^ +2 +st_leaf$' <<<"$output" | tail -2 | tr -d ' \n')" st_callst_plain
@@ -803,7 +803,7 @@ python_of() { # GROUP FUNCTION
 	fsn detach st
 }
 
-# Where TEXT stands in a fixture's source: "stacks.cc:42".
+# Line of TEXT in a fixture's source: "stacks.cc:42".
 line_of() { # FILE TEXT
 	echo "$1:$(grep -nF "$2" "$BATS_TEST_DIRNAME/fixtures/$1" | cut -d: -f1)"
 }
@@ -882,7 +882,7 @@ line_of() { # FILE TEXT
 	fsn detach st
 	browse "file://$(realpath "$page")#localProfilePath=$script&view=sandwich" \
 		--virtual-time-budget=5000 --window-size=1200,2000
-	# Its table has for each name how much is in it with what it has called, and in it alone.
+	# Its table has each name with its total and self value.
 	assert_eq "$(sed 's/<[^>]*>/\n/g' <<<"$output" | grep . | as_text | awk '
 		/^(st_.*|made .*|main)$/ { print $0 ": " total ", " own }
 		{ total = own; own = $0 }' | sort)" 'made in-memory <now>: 1 (25%), 0 (<0.01%)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Walks where mappings change: a file in the place of another; threads that map and unmap.
+# Walks while mappings change: one file replaces another; threads map and unmap.
 # bats file_tags=bpf
 
 load helpers
@@ -12,9 +12,9 @@ setup() {
 	need_fixture swap
 }
 
-# Calls of sw_leaf() by their stacks: how many are whole and right, whole and wrong, cut and
-# right as far as they go, cut and wrong, and have none. Right is what the argument says that
-# has called: frames are those of that plugin, of the same program and its C library, and no more.
+# Counts the stacks of sw_leaf(): complete and right, complete and wrong, truncated and right
+# so far, truncated and wrong, missing. A stack is right if its frames are those of the plugin
+# named by the argument, of the program and of the C library.
 judge() { # DOCUMENT: sets whole lies cut cut_lies none
 	local doc=$1
 
@@ -52,7 +52,8 @@ swapped() { # ROUNDS [STORM]: leaves the group
 	fsn detach st
 }
 
-# What is mapped is read while it changes: a walk may be cut, and says so, and never goes astray.
+# Mappings are read while they change: a walk may be truncated and then says so, but is never
+# wrong.
 # bats test_tags=core
 @test "stacks: concurrent mmap and munmap truncate walks, and never falsify them" {
 	local doc=$BATS_TEST_TMPDIR/doc whole lies cut cut_lies none

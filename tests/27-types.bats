@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# Types of arguments that nobody has declared: from debug information, in all forms that it has.
+# Types of arguments without a declaration: from debug information in all its forms.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 	need_tool jq
 }
 
-# "NAME ARGS -> RET" of what can be probed: FUNCTION...
+# "NAME ARGS -> RET" of functions that can be probed: FUNCTION...
 prototypes() {
 	fsn list targets "$@" --json
 	jq -r '.[] | "\(.name)(\(.args | join(", "))) -> \(.ret): \(.types_why)"' <<<"$output"

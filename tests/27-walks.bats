@@ -11,8 +11,8 @@ setup() {
 	need_fixture stacks
 }
 
-# What calls in a document had on their stacks: of st_leaf() and main.leaf all but their callers,
-# which the programs' own truth has not.
+# Stacks of a document's calls: without the callers of st_leaf() and main.leaf, which the
+# programs' own backtraces lack.
 frames_of() { # END PROGRAM FUNCTION: regular expressions, but PROGRAM
 	jq -r --arg how "^$1$" --arg lib "$2" --arg name "^$3$" '
 		.[0].functions[] | select(.name | test($name))
@@ -22,7 +22,7 @@ frames_of() { # END PROGRAM FUNCTION: regular expressions, but PROGRAM
 			| ((.file // "?") | split("/") | last) + "+" + .offset] | join(" ")' | sort -u
 }
 
-# Of each build of the fixture, and in two more languages: its cases.
+# The cases of each build of the fixture, and of two more languages.
 declare -gA BUILDS
 for build in '' -static -static-pie -stripped -fp -O0; do
 	BUILDS[stacks$build]="plain recurse sort signal thread aligned alloca vla altstack coroutine catch unwind moved"
@@ -31,7 +31,7 @@ BUILDS[stacks-musl]="plain recurse alloca vla aligned thread moved"
 BUILDS[stacks-rust]="plain recurse sort rust-sort rust-unwind rust-dyn rust-thread"
 BUILDS[stacks-go]="plain recurse sort thread"
 
-# What gdb says of calls of the functions that are probed in a build.
+# gdb's stacks of the probed functions in a build.
 debugged() { # PROGRAM
 	local functions='st_leaf st_moved_endbr st_moved_lea st_moved_sub st_moved_none'
 
@@ -98,8 +98,8 @@ input()' "$BATS_TEST_TMPDIR/text"
 	wait_bg mapper
 }
 
-# Of each program of a document: how many walks ended so, of how many, and how many a file cut that
-# was new. Those of more frames than are followed, as where Python imports, are none of them.
+# By program of a document: number of walks with this end, of how many, and how many were
+# truncated at a new file. Walks over the frame limit, as in Python's imports, do not count.
 ends_by_program() { # FILE
 	jq -r '.[0].functions[].rows[] | select(.key.stack.end) | [.key.comm.value, .key.stack.end, .calls]
 		| @tsv' "$1" | awk -F '\t' '
@@ -141,7 +141,7 @@ is_cut() {
 	"$FUNCSNOOP" stats st --format folded | grep -q '^\[cut: file without a table\]'
 }
 
-# Whoever runs has files of its own, which the group has met when it is looked at twice.
+# Each process has files of its own, which the group has met at the second look.
 @test "a process with another root, or other mounts, has tables of its own files" {
 	need_arch x86_64
 	export FUNCSNOOP_UNWIND=tables

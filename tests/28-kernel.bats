@@ -10,7 +10,7 @@ setup() {
 	need_tool jq
 }
 
-# With kprobes alone, as on arm64 before 6.4, not all ends are seen.
+# With kprobes alone, as on arm64 before 6.4, not all returns are traced.
 need_fentry() {
 	need_kprobes
 	"$FUNCSNOOP" attach try k:eventfd_read --dry-run --json 2>/dev/null |

@@ -14,15 +14,15 @@ setup() {
 	need_tool jq
 }
 
-# What the hypervisor took of all CPUs, ns: it is in no clock of a thread, and shared out in ours.
+# Steal time of all CPUs, ns: no clock of a thread has it, and funcsnoop distributes it.
 stolen() {
 	awk -v hz="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f", $9 * 1e9 / hz }' /proc/stat
 }
 
-# The program's clocks are read around each call, the wall's outermost: what another clock says
-# and the group does not is no more than what the wall's says and the group's doesn't, however
-# often the thread is preempted between. On emulated machines the thread's own clocks together
-# may be ahead of the wall's.
+# The program reads its clocks around each call, the wall clock outermost. Another clock may
+# differ from the group's value by at most the difference of the wall clock, however often the
+# thread is preempted in between. On emulated machines the sum of a thread's clocks may exceed
+# the wall clock.
 assert_divided() { # FUNCTION CALLS WALL CPU QUEUED STOLEN
 	assert_json ".[0].functions[] | select(.name == \"$1\") |
 		($3 * 0.02 + $2 * 20000 + $6 + ([$4 + $5 - $3, 0] | max)) as \$eps | ([$3 - .total_ns, 0] | max) as \$outside |
@@ -221,9 +221,9 @@ write_differences() { # COPY THREADS ARG...
 	fsn detach g
 }
 
-# A run's median moves only where half of its 10,000 calls are disturbed. Interrupts and time that a
-# hypervisor takes are in the mean, more of them in the longer of both times: the middle one of five
-# runs is wrong only where three of five are.
+# A run's median moves only if half of its 10,000 calls are disturbed. Interrupts and steal
+# time affect the mean, and the longer of both times more. The median of five runs is wrong
+# only if three of five are.
 assert_write_alike() { # COPY THREADS ARG...
 	local p50 on_cpu p50s=() on_cpus=() middle
 

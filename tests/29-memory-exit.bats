@@ -108,7 +108,7 @@ kept() {
 	fsn detach malloc
 }
 
-# What reallocarray() reaches of realloc() is the C library's choice.
+# Whether reallocarray() calls realloc() depends on the C library.
 # bats test_tags=arch
 @test "memory: a size of 0 is not an error of realloc(array), with and without --memory" {
 	local memory

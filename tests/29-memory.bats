@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Memory that was handed out and not taken back: what is live equals the program's own count.
+# Memory allocated and not freed: live blocks equal the program's own count.
 # bats file_tags=bpf
 
 load helpers
@@ -36,7 +36,7 @@ attach_heap() { # OPTION...
 	fsn attach --config "$CONFIG" heap --lib "$HEAP" --memory --no-nesting --replace "$@"
 }
 
-# What is live, and how many releases were of what is not known: of all functions.
+# Live blocks and frees of unknown memory, over all functions.
 held() {
 	json '[.[0].functions[] | [.live_blocks, .live_bytes, .unknown_frees]]
 		| "live \(map(.[0]) | add // 0) \(map(.[1]) | add // 0) unknown \(map(.[2]) | add // 0)"' -r
@@ -46,7 +46,7 @@ held_said() {
 	grep '^live ' "$(bg_out heap)"
 }
 
-# Runs the fixture up to its end, and compares it with what is held then, and in all lists.
+# Runs the fixture to its end, and compares it with the live blocks, in all lists.
 assert_held() { # HOW...
 	start_bg heap "$HEAP" --wait --wait-end "$@"
 	wait_ready heap
@@ -177,7 +177,8 @@ all_of() { # FIELD: added up over all functions
 	assert_between "$(all_of peak_bytes)" "$(all_of live_bytes)" "$most"
 	fsn list allocations heap --by process --json
 	assert_eq "$(json '"live \(.[0].live_blocks) \(.[0].live_bytes) unknown 0"' -r)" "$(held_said)"
-	# A table of 117 MB is not looked through whole when a process ends that has one block in it.
+	# A table of 117 MB is not scanned completely when a process with one block in it
+	# exits.
 	assert_between "$("$HEAP" exits 30 | sed -n 's/^least //p')" 1 $((10 * alone))
 	end_held
 	capture "$HEAP" exit 100000
@@ -230,8 +231,8 @@ all_of() { # FIELD: added up over all functions
 	fsn detach --all
 }
 
-# Of each function half of the blocks, after releases that fail. What BULK calls that have not
-# failed gave back of a whole device is not known, which is told.
+# Half of the blocks of each function, after frees that fail. Successful BULK calls free an
+# unknown set of a device's blocks, which is reported.
 assert_held_on_gpu() { # HOW GROUP BULK
 	start_bg heap "$FIX/gpuheap" --wait-end "$1" 10
 	wait_line heap '^done '
@@ -381,7 +382,7 @@ a = [threading.Thread(target=lambda: [bytearray(i) for i in range(500)]) for _ i
 	fsn detach malloc
 }
 
-# Runs CMD with the copy of the C library, and with a library in front of it that counts.
+# Runs CMD with the copy of the C library, with a counting library preloaded.
 same_as_inside() { # CMD...
 	if ! command -v "$1" >/dev/null; then
 		return

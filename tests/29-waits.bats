@@ -43,8 +43,8 @@ are_asleep() {
 	done <<<"$said"
 }
 
-# Each sleep but the last is over, and a thread was queued when it began. Who got a CPU by a switch
-# that the kernel has not traced is a wait less, and abandoned.
+# All sleeps but the last are over, and each thread started as runnable. A switch to a CPU that
+# the kernel has not traced gives one wait less, and an abandoned one.
 waits_fit() {
 	local name tid own others queued eps
 
@@ -65,8 +65,8 @@ waits_fit() {
 @test "waits are as many, and as long, as the kernel's own figures of the thread say" {
 	local try fit=
 
-	# Who lost a CPU by such a switch is a wait less, too, and nothing tells of that: in one of
-	# three runs there is none.
+	# An untraced switch away from a CPU also gives one wait less, without a trace of it:
+	# one of three runs must have none.
 	for ((try = 0; try < 3 && !fit; try++)); do
 		work lock 3 w:off-cpu w:run-queue --key thread
 		fsn stats g --by thread --json
@@ -127,7 +127,7 @@ hint: did you mean 'w:off-cpu'"
 	# It asks what time it has used, by code of the kernel's in the process, which has names, too.
 	assert_output_match ';burn_hot;(.*;)?__(vdso|kernel)_clock_gettime[; ]'
 	refute_output_match ';(0x|\[vdso])'
-	# Now and then it is in what the linker has made to call that by.
+	# Sometimes it is in the linker's stub for that call.
 	refute_output_match "frame can't be followed"
 	# As if a CPU had come.
 	if (($(nproc) > 1)); then
@@ -151,13 +151,14 @@ hint: did you mean 'w:off-cpu'"
 	work lock 2 w:off-cpu --stacks all
 	fsn stats g --by stack --format folded
 	assert_output_match 'producer;produce;take_lock;.*futex.*_[[]k[]]'
-	# What others map meanwhile is nothing to these: each sleep of the two is followed to its end.
+	# Mappings of other processes do not matter: each sleep of the two is walked
+	# completely.
 	refute_output_match 'mappings are changing'
-	# What waits.c says: two naps of the holder a round, and in produce() the lock, no other.
+	# By waits.c: two naps of the holder per round, and only the lock in produce().
 	assert_output_match 'run;holder;.*nanosleep.*_[[]k[]]'
 	refute_output_match ';produce;(.*;)?nanosleep'
 	assert_eq "$(grep ';produce;' <<<"$output" | grep -vc ';produce;take_lock;')" 0
-	# Of waits it is how long, in microseconds: twice 20 ms, of which the producer may come late.
+	# Durations of waits in microseconds: twice 20 ms, for which the producer may be late.
 	us=$(awk '/;produce;/ { us += $NF } END { print us }' <<<"$output")
 	((us >= 20000)) || differs "microseconds" "20000 at least" "$us: $output"
 	fsn stats g --by stack --format folded --sort calls
@@ -182,7 +183,7 @@ hint: did you mean 'w:off-cpu'"
 	output=$(<"$BATS_TEST_TMPDIR/rows")
 	assert_output_match ' prog +[0-9]'
 	refute_output_match ' funcsnoop +[0-9]'
-	# The second program is one that nobody has made a table of.
+	# No command has built the table of the second program.
 	fsn run off-cpu --stacks all --format folded -o "$BATS_TEST_TMPDIR/folded" -- \
 		bash -c "$prog 0.05; :"
 	output=$(<"$BATS_TEST_TMPDIR/folded")

@@ -27,8 +27,8 @@ REAL=$FIX/libfix.so.1
 	fsn detach a b
 }
 
-# What one more group takes: maps opened, and bpf(2) calls but look-ups, of which a function has
-# as many as there are shards.
+# Cost of one more group: maps opened, and bpf(2) calls except lookups, of which a function
+# needs one per shard.
 calls_of_one_more() { # COMMAND...
 	local trace=$BATS_TEST_TMPDIR/trace
 	local -a cnt gets
@@ -85,7 +85,7 @@ calls_of_one_more() { # COMMAND...
 	fsn stats --json
 	assert_json 'map(.functions)' '[[],[],[],[],[],[]]'
 	capture "$FIX/call" add 12
-	# A reset reads all before it begins anew: it has to keep what it has opened.
+	# A reset reads all groups before it resets one: it must keep its descriptors open.
 	capture bash -c 'ulimit -n 200; exec "$@"' - "$FUNCSNOOP" stats --reset --json
 	assert_json 'map(.functions[] | select(.name == "fix_add").calls)' '[12,12,12,12,12,12]'
 	fsn stats --json
@@ -236,7 +236,8 @@ json_link() { # GROUP
 	assert_json '.[0] | [.attached_at, .since, .memory_bytes, .link, .cost_ns_per_s]
 		| map(type) | .[4] |= (. == "null" or . == "number")' \
 		'["string","string","number","string",true]'
-	# As the kernel has it of each map, but for that of what a killed command would leave.
+	# The kernel's figure for each map, except the one reserved for data of killed
+	# commands.
 	assert_json '.[0].memory_bytes' "$(for pin in "$FUNCSNOOP_BPFFS"/funcsnoop/g/*; do
 		[[ $pin == */breaks ]] || bpftool -j map show pinned "$pin" 2>/dev/null
 	done | jq -s 'map(.bytes_memlock // 0) | add')"

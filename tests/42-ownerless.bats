@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Breakpoints without an owner: whoever is killed together with the process that makes or
-# closes its links leaves them behind, and the next command takes them away.
+# Orphaned breakpoints: a command killed together with its helper process leaves the
+# breakpoints of links that were being created or closed; the next command removes them.
 # bats file_tags=bpf
 
 load helpers
@@ -82,7 +82,7 @@ leave_of_attach() {
 	skip "in $ROUNDS rounds no breakpoint was left"
 }
 
-# The same for a detach, once the link is out of its folder.
+# The same for a detach, after the link has left its directory.
 leave_of_detach() {
 	local i
 

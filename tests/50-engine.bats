@@ -60,7 +60,7 @@ case_tail() {
 eng_outer 100 0 100 0 0 0"
 }
 
-# Each of these takes a millisecond, in what it jumps to, but where a condition keeps it from that.
+# Each of these takes a millisecond in its jump target, unless a condition prevents the jump.
 case_jumps() { # MODE EXIT
 	# Raw: what is taken off as the probes' own may be some more than it was.
 	attach_engine "$1" "$2" 'eng_jump_*' eng_spin --raw
@@ -162,7 +162,7 @@ too_deep 136"
 	assert_numbers g "$numbers"
 }
 
-# Three calls to each set of slots: they are told apart by their stack pointers alone.
+# Three calls in each set of slots: only their stack pointers differ.
 
 case_recurse_again() {
 	engine_case2 "$1" "$2" "recurse 10 200" "eng_recurse 2000 0 640 0 0 1360

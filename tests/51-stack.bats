@@ -6,7 +6,7 @@
 
 load helpers
 
-# What a program with such a stack begins with on x86-64: add %gs:this_cpu_off, %r9
+# First instruction of a program with a private stack on x86-64: add %gs:this_cpu_off, %r9
 # (emit_priv_frame_ptr, arch/x86/net/bpf_jit_comp.c), where r9 has no other use.
 PRIVATE='\x65\x4c\x03\x0c\x25'
 

@@ -234,7 +234,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 	calls=5
 	ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl
 	capture bpftool -j map dump pinned "$ctl"
-	# As if so many had failed: the epoch is 0xfffb, the base is where it was.
+	# The state after many failed resets: the epoch is 0xfffb, the base is unchanged.
 	read -ra i < <(json '.[0].value | .[8] = "0xfb" | .[9] = "0xff" | join(" ")')
 	capture bpftool map update pinned "$ctl" key 0 0 0 0 value "${i[@]}"
 	for i in 1 2 3 4 5 6 7 8 9; do
@@ -279,7 +279,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 	done <<<"$records"
 	fsn stats g --json
 	assert_json '[.[0].functions[0].processes[].calls] | add' 5
-	# As if so many had failed: the epoch is 0x0801, the base is where it was.
+	# The state after many failed resets: the epoch is 0x0801, the base is unchanged.
 	capture bpftool -j map dump pinned "$folder/ctl"
 	read -ra value < <(json '.[0].value | .[8] = "0x01" | .[9] = "0x08" | join(" ")')
 	capture bpftool map update pinned "$folder/ctl" key 0 0 0 0 value "${value[@]}"
@@ -314,11 +314,11 @@ readings_add_up() { # MODE EXIT COUNT
 	done
 	assert_eq "$(calls_of "${readings[@]}")" "$calls" "calls made, and counted"
 	assert_eq "$(jq -cr "$SOUND unsound" "${readings[@]}")" ""
-	# What one reading leaves in flight the next one carries.
+	# Calls in flight at one reading are carried in the next.
 	assert_eq "$(jq -sc 'map(.[0].functions[0] // {carried: 0, in_flight: 0}) as $f
 		| [range(1; length) | select($f[.].carried != $f[. - 1].in_flight)]' \
 		"${readings[@]}")" "[]" "in_flight of a reading, and carried of the next"
-	# Each call is in one bucket of one reading; extremes lie in the outermost ones.
+	# Each call is in one bucket of one reading; extremes are in the outermost buckets.
 	assert_eq "$(jq -s --argjson calls "$calls" '
 		[.[][0].functions[]] as $f | [$f[].histogram[]] as $h
 		| ([$f[].min_ns | values] | min) as $min | ([$f[].max_ns | values] | max) as $max
@@ -354,7 +354,7 @@ readings_add_up() { # MODE EXIT COUNT
 	readings_add_up perf ret 10
 }
 
-# Eleven of twelve functions leave by a jump, the last one returns.
+# Eleven of twelve functions end in a tail call; the last one returns.
 jumps_add_up() { # MODE
 	local i readings=()
 
@@ -389,9 +389,9 @@ jumps_add_up() { # MODE
 	jumps_add_up perf
 }
 
-# Threads sleep 50 ms all the time. One call is much longer and one much shorter: to the
-# nanosecond they are the extremes of the reading that follows, and of no other. What the
-# two took stands with their processes.
+# Threads sleep 50 ms all the time. One call is much longer and one much shorter: they are
+# exactly the extremes of the following reading, and of no other. Their processes have their
+# times.
 @test "the longest and the shortest call are in one reading each" {
 	local round long short
 
@@ -481,7 +481,8 @@ jumps_add_up() { # MODE
 		before=$(raw_base)
 		killed_within "$span" "$FUNCSNOOP" stats g --reset --json \
 			>"$BATS_TEST_TMPDIR/reading.$i"
-		# One that did not happen says nothing, whatever it has printed.
+		# A reset that did not happen does not count, although it may have printed
+		# something.
 		[[ $(raw_base) != "$before" ]] || rm "$BATS_TEST_TMPDIR/reading.$i"
 	done
 	[[ ! -e $BATS_TEST_TMPDIR/unread ]] || fail "bpftool could not say whether a reset happened"

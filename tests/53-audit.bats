@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What return probes must not change: programs that read their stack, and handlers that leave calls.
+# Return probes must not affect programs that read their stack, or handlers that leave calls.
 # bats file_tags=bpf
 
 load helpers

@@ -322,8 +322,8 @@ hzx_outer 20 0 0 0 20 0"
 hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
 }
 
-# Goroutines move between threads, and their stacks are copied when they grow: the function
-# then begins again at its entry, which is counted behind the check that led there.
+# Goroutines move between threads, and their stacks are copied when they grow. The function
+# then restarts at its entry, so it is counted after the stack check.
 @test "hazards: a Go function is probed after its stack check, with a reason" {
 	need_fixture hazgo
 	fsn attach g main.yield main.grow main.deep main.huge --lib "$FIX/hazgo" --dry-run --json
@@ -417,7 +417,7 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 
 # --- every instruction ----------------------------------------------------------------------
 
-# What asmcall said, and how often each function is entered (tests/fixtures/README).
+# Output of asmcall, and the number of entries of each function (tests/fixtures/README).
 asm_expected() { # N: from $output, NAME CALLS, sorted
 	awk -v n="$1" '
 		/ skipped$/ { next }
@@ -448,8 +448,8 @@ asm_expected() { # N: from $output, NAME CALLS, sorted
 		END { for (f in calls) print f, calls[f] }' <<<"$output" | sort
 }
 
-# How many calls leave by a jump that is not followed, or are inner ones of a function that calls
-# itself so: NAME CALLS, sorted. Of c_switch it is not said.
+# Number of untracked tail calls and tail recursions: NAME CALLS, sorted. c_switch does not
+# report it.
 asm_jumped() { # N: from $output
 	awk -v n="$1" '
 		/ skipped$/ { next }
@@ -491,8 +491,9 @@ every_instruction() { # FILE PROGRAM FLAGS...
 		"$(grep -v '_target ' <<<"$expected" | grep -vxE "($(paste -sd'|' <<<"$refused")) [0-9]+" | sort)"
 	assert_json '.[0].functions[] | select(.name == "asm_target").calls' \
 		"$(sed -n 's/^asm_target //p' <<<"$expected")"
-	# One has no end that can be seen. All other calls return or leave by a jump, also those of
-	# asm_alt, which runs into another function: they are given up there, and end with it.
+	# One call has no traceable return. All other calls return or end in a tail call, also
+	# those of asm_alt, which falls through to another function: there they are abandoned
+	# and resumed.
 	if [[ ${*:3} != *--count* ]]; then
 		assert_json '[.[0].functions[] | select((.returns // 0) != .calls - .untimed) | .name]' \
 			'[]'
@@ -512,7 +513,7 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
 }
 
-# What both are probed at, behind their entries.
+# Probe sites of both, after their entries.
 frames() { # SITES OPTION...
 	fsn attach g asm_frame asm_frame_call --lib "$FIX/libinsn.so" --json "${@:2}"
 	assert_json '[.[0].functions[] | .site_offset - .offset]' "$1"
@@ -575,7 +576,7 @@ asm_frame_call 50 0 50 0 0 0"
 	fsn detach g
 }
 
-# Which ends are seen, and what each call is said to have returned, by each kind of link.
+# Traced exits and the results of each call, by each kind of link.
 early_ends() { # LINK
 	local sums
 
@@ -613,7 +614,7 @@ early_ends() { # LINK
 	done
 }
 
-# Closing hundreds of perf links takes half a minute: only those that end by jumps.
+# Only functions with tail calls, because closing hundreds of perf links takes half a minute.
 @test "hazards: perf links trace tail calls of all kinds" {
 	local jumps=asm_cold_tail
 

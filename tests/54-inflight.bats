@@ -332,7 +332,7 @@ unmatched_returns 42"
 	fsn detach g
 }
 
-# The process and its first thread live on; the stack that the call was on does not.
+# The process and its first thread continue; the stack of the call is gone.
 @test "a call that has become another program is abandoned while that runs" {
 	need_bpf
 	[[ $(</proc/sys/kernel/randomize_va_space) != 0 ]] || skip "stacks are not randomized"
@@ -372,7 +372,7 @@ unmatched_returns 42"
 	fsn detach g
 }
 
-# On the first thread's stack what lies below a call that begins was left.
+# On the first thread's stack, calls below a new call were left.
 # bats test_tags=bpf,slow
 @test "a process that has left very many calls gets places for its next ones" {
 	need_bpf
@@ -385,7 +385,7 @@ unmatched_returns 42"
 	fsn detach g
 }
 
-# Nobody reads the group while they are there: so that nothing is swept.
+# No command reads the group meanwhile, so nothing is swept.
 # bats test_tags=bpf,slow
 @test "calls of killed processes that no command has swept leave room for others" {
 	local i

@@ -15,8 +15,8 @@ attach_dozen() { # ARG...
 	fsn attach g 'eng_dozen_*' --lib "$LIB" "$@"
 }
 
-# What the functions of g have in common: CALLS RETURNS, of their processes together, of the
-# ended ones, and how many are lost in all. A difference between them would show as a list.
+# Sums over the functions of g: CALLS RETURNS of all processes, of the exited ones, and the
+# number of lost ones. Functions that differ give a list.
 sums() {
 	"$FUNCSNOOP" stats g --all --json >"$BATS_TEST_TMPDIR/sums.json"
 	jq -rc '.[0] | [([.functions[] | [.calls, .returns]] | unique[] | map(tostring) | join(" ")),
@@ -95,7 +95,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-# As if so many resets had failed that what is over is gathered under one epoch.
+# The state after failed resets: exited processes are summed under one epoch.
 @test "resets that fail leave processes, ended or not, as they are" {
 	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl calls=0 ended lost value i
 
@@ -118,7 +118,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-# Whoever may only read sees a full table as it is, and rows that its owner has made.
+# A reader sees a full table as it is, and rows that its owner has folded.
 @test "a reader without the right to change the table has the same sums" {
 	local ended lost FUNCSNOOP=$FUNCSNOOP reader=$BATS_TEST_TMPDIR/reader
 
@@ -230,7 +230,7 @@ eng_leaf 5 0 5 0 0 0"
 	fsn detach g
 }
 
-# Once it is found by what it maps, once it alone is asked for.
+# Once it is found by its mappings, once it is requested by --pid.
 case_headless() { # MODE
 	headless_counts "$1"
 	headless_counts "$1" --pid

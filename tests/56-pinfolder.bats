@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The pin folder: whom it is trusted from, its lock, and commands that are killed.
+# The pin directory: its trusted owners, its lock, and killed commands.
 # bats file_tags=bpf
 
 load helpers
 
 FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
 
-# Each command that reads or writes the folder says no, with TEXT.
+# Each command that reads or writes the directory fails with TEXT.
 refused() { # TEXT
 	local command
 
@@ -66,7 +66,7 @@ fresh_folder() {
 	[[ ! -e $FOLDER ]] || fail "$FOLDER is still there"
 }
 
-# What one attaches another one's detach may leave without a folder, and the other way round.
+# A detach by one user may remove the directory during an attach by another, and vice versa.
 in_turn() { # NAME TIMES
 	local dir=$BATS_TEST_TMPDIR/$1 i calls
 

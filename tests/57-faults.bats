@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Faults: commands killed anywhere and several at once, no room, libraries and processors
-# that change, system calls and allocations that fail, and very large numbers.
+# Faults: killed and concurrent commands, full tables, changing libraries and CPUs, failing
+# system calls and allocations, and very large numbers.
 #
 #	FSN_KILLS=100	 how often each command is killed (3)
 #	FSN_SEED=N	 at which moments (57)
@@ -90,7 +90,7 @@ have_old_group() {
 	capture "$FIX/call" add 3
 }
 
-# Of the old group its numbers are there, too.
+# The old group still has its counters.
 old_or_new() {
 	fsn list functions g --json
 	if [[ $(json '.[0].functions | length') == 2 ]]; then
@@ -146,7 +146,7 @@ have_calls() {
 	capture "$FIX/call" ret 20
 }
 
-# Of both functions, or of none; and the group is whole.
+# Both functions or none are reset, and the group is complete.
 reset_or_not() {
 	[[ $(counts) =~ ^\[(0,0,0,0|20,20,20,20)\]$ ]] || fail "$(counts)"
 	whole
@@ -310,7 +310,7 @@ nobody_streams() {
 	all_gone
 }
 
-# What may fail says that the group is not there; all others work, and at the end it is whole.
+# A command may fail because the group is gone; all others work, and finally it is complete.
 @test "commands of all kinds at once, for a while" {
 	local i names=(replace detach reset set stats list stream)
 	local -A cmd=(
@@ -376,7 +376,7 @@ nobody_streams() {
 	poll_until grep -q watching "$(bg_err stream)"
 	start_bg watch "$FUNCSNOOP" stats g -i 0.2
 	umount -l "$bpffs"
-	# Who has the maps open goes on with them, or says that the group is gone.
+	# A command with open maps continues with them, or reports that the group is gone.
 	capture "$FIX/call" add 10
 	stop_bg -INT stream
 	[[ $status == [01] ]] || fail "stream: $status"
@@ -734,7 +734,7 @@ teardown() {
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
-# What changes a group, call by call; before and after are opening and closing.
+# The calls that change a group; opening and closing surround them.
 @test "set: changes both of two filters or none if any call fails" {
 	need_bpf
 	need_no_sanitizer
@@ -743,8 +743,8 @@ teardown() {
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
-# Makes each STEPth allocation of a command fail: it says what without a fault it says, or
-# fails with a message. What it says is read by FILTER.
+# Fails each STEPth allocation of a command: it prints the same as without faults, or fails
+# with a message. FILTER reads its output.
 allocations() { # STEP FILTER ARG...
 	local n count right
 

@@ -214,8 +214,8 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr_match "'--nosuch'"
 }
 
-# Each kind of failure of each command: the standard output is one JSON object with the key
-# error, whose text stands on the standard error, too.
+# For each failure of each command, standard output is one JSON object with the key error, and
+# standard error has the same text.
 @test "with --json every failure of every command is one valid JSON object" {
 	local args bad=$BATS_TEST_TMPDIR/bad.json none=$BATS_TEST_TMPDIR/nobpffs commands c cnt=0
 

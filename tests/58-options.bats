@@ -50,7 +50,8 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 	END
 }
 
-# What list --json says of the group, without the times and the command line, and its pins' modes.
+# Output of list --json for the group without times and command line, and the modes of its
+# pins.
 group_of() { # ARG...
 	fsn attach g fix_add --lib "$FIX/libfix.so" --overhead none --replace "$@"
 	fsn list --verbose --json

@@ -21,7 +21,7 @@ teardown() {
 	common_teardown
 }
 
-# What hints call the program.
+# Hints use this name.
 funcsnoop() {
 	fsn "$@"
 }
@@ -43,9 +43,9 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 
 # --- all hints -----------------------------------------------------------------------------------
 
-# HINT|STATE|TEST: each hint of the sources as it stands there, the state in which it is given, and
-# the test (of this file, or FILE: TEST) that brings this state about and does what the hint says.
-# In place of a test stands -: and what this test machine lacks.
+# HINT|STATE|TEST: each hint of the sources verbatim, the state in which it is printed, and the
+# test (of this file, or FILE: TEST) that creates this state and follows the hint. '-: REASON'
+# instead of a test: this test machine lacks something.
 hint_table() {
 	cat <<-'END'
 		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
@@ -482,7 +482,7 @@ meant() { # FUNCTION MEANT
 	done
 	fsn -s 1 attach g k:vfs_reax
 	assert_stderr_match "^hint: did you mean 'k:vfs_read'"
-	# Where a kernel lacks all probes of its functions, the name is known all the same.
+	# A kernel may lack kernel probes, but the name is known in any case.
 	fsn -s any attach g k:vfs_read --dry-run
 	refute_stderr_match "no function"
 	assert_output_match '^vfs_read '

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Programs that work for a while under all commands, unharmed. `make soak` does it longer.
-# Alone: what is left is looked for in all of the kernel.
+# Programs run for a while under all commands, unharmed. `make soak` takes longer. Alone,
+# because leftovers are searched for in the whole kernel.
 # bats file_tags=bpf,slow,alone
 
 load helpers

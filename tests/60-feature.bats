@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What the kernel is found to do, by experiment, and how long that is believed.
+# Kernel features found by self-tests, and the lifetime of these results.
 # bats file_tags=bpf
 
 load helpers
@@ -160,10 +160,11 @@ refute_cached() { # WHAT
 	assert_json ".calibration.link == .attach.link" true
 	assert_json '[.calibration.classes[] | select(.end == "none" or .end == "jump") |
 		.overhead_ns] | unique' '[null]'
-	# What lies between the two readings of the clock is a part of what a call takes.
+	# The overhead inside the measured time is a part of the whole overhead.
 	assert_json '[.calibration.classes[] | select(.entry != "syscall" and (.end | IN("ret", "return", "early"))) |
 		.overhead_ns > 0 and .overhead_ns < .cost_ns] | all' true
-	# A step is two more traps: it takes longer than what stands for it, also on a busy machine.
+	# A single-step is two more traps, so it is slower than emulation, also on a busy
+	# machine.
 	assert_json '.calibration.classes | map({ (.entry): .cost_ns }) | add | .stepped > .emulated' true
 	assert_json '.calibration | .steady == (.spread_percent <= 3)' true
 	cells=$(json -r '.calibration.classes | length')
@@ -227,7 +228,7 @@ refute_cached() { # WHAT
 	assert_json '[.capabilities[].effective] | any' false
 	assert_json '.bpffs.usable' false
 	assert_json '.hints[0]' "attaching needs CAP_BPF and CAP_PERFMON; try with sudo"
-	# What needs no probe is known all the same.
+	# Facts that need no probe are known in any case.
 	assert_json '.return_probes_seccomp.safe != null' true
 	[[ ! -e $CACHE ]] || fail "$CACHE was written"
 }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What may differ from kernel to kernel, in few tests that do much each: where `make
-# check-vm` runs them every program takes a while to start.
+# Kernel-dependent behaviour, in few and long tests, because every program starts slowly where
+# `make check-vm` runs them.
 # bats file_tags=bpf,core
 
 load helpers
 
 # --- the link ---------------------------------------------------------------------------
 
-# What Linux has as of this version. Vendors backport: they may be ahead of it.
+# Features of Linux by version. Distribution kernels may have more, by backports.
 link_of_version() {
 	local major minor
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What others name and plant: nothing of it reaches a terminal raw, leaves the pin folder, or
-# is followed out of it.
+# Names and files of other users: they never reach a terminal unescaped, and never lead out of
+# the pin directory.
 # bats file_tags=bpf
 
 # shellcheck disable=SC2030,SC2031	# each test has a $status of its own
@@ -89,7 +89,7 @@ clean_terminal() { # ARG...
 	for format in table json csv prometheus openmetrics; do
 		clean stats g --format "$format"
 	done
-	# The name is there, in a form that can be told from others.
+	# The name is shown, in an unambiguous form.
 	fsn list inflight
 	assert_output_match '\\x1b\]\\x07\\x0d\\xc2\\x9b\\x08\\xff\\x7f'
 	fsn stats g --by process
@@ -192,12 +192,12 @@ clean_terminal() { # ARG...
 
 # --- the folder -----------------------------------------------------------------------
 
-# What lies beside the groups' folder, with the ids of what is pinned.
+# Files outside of the groups' directory, with the ids of pinned objects.
 outside() {
 	find "$FUNCSNOOP_BPFFS" -path "$FOLDER" -prune -o -printf '%p %i %y %m %U\n' | sort
 }
 
-# A whole group that lies outside of the folder.
+# A complete group outside of the directory.
 group_elsewhere() {
 	fsn attach away fix_add --lib "$FIX/libfix.so"
 	mv "$FOLDER/away" "$ELSEWHERE"

@@ -264,8 +264,8 @@ teardown() {
 	fsn detach g
 }
 
-# All kinds of probes take as long as that; with five more numbers those that are stepped as
-# long as these.
+# Sets the overhead of all kinds of probes; with five more numbers, these apply to
+# single-stepped ones.
 set_prices() { # COUNT RETURN RET JUMP EARLY, ns
 	(($# > 5)) || set -- "$@" "$@"
 	sed -i -E "s/:.*/:$(printf ' 0 %s 0 0' "$@")/" /run/funcsnoop/calibration
@@ -325,7 +325,8 @@ assert_hits() { # RETS ENTRIES
 	accounting 0
 	fsn feature --calibrate
 	set_prices 1 1 1000001 1 1 1000001 1 1000001 1 1
-	# Ten calls by a jump, ten by others; where the first begin is stepped, too.
+	# Ten tail calls and ten direct calls; the former also single-step their first
+	# instruction.
 	fsn attach g --lib "$FIX/libtail.so" --exit ret tail_to_target
 	capture "$FIX/tailcall" jumps 10
 	fsn stats g --json
@@ -450,7 +451,7 @@ c
 	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
 	fsn -s 3 stats --fail-if 'calls>5' --json
 	fsn stats --fail-if 'calls>10' --json
-	# What is to be changed is not.
+	# The baseline to be changed is unchanged.
 	fsn -s 1 reset
 	assert_left_out reset
 	fsn stats --all --json

@@ -145,7 +145,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total{group="[ab]",function="fix_add".*} 5$' \
 		"$BATS_TEST_TMPDIR/a.prom")" 2
-	# Of what is only counted nothing else is known.
+	# Counted functions have no other metrics.
 	assert_eq "$(sed -nE 's/^(funcsnoop_[a-z_]+)\{group="b",function=.*/\1/p' "$BATS_TEST_TMPDIR/a.prom" |
 		sort | uniq -c | awk '{ print $1, $2 }')" "2 funcsnoop_calls_total
 1 funcsnoop_cost_seconds_total
@@ -356,7 +356,7 @@ p2 2"
 
 # --- the rules that ship --------------------------------------------------------------------
 
-# Four minutes of what two nodes might show, and which of the alerts each has then.
+# Four minutes of possible data of two nodes, and the alerts of each.
 @test "each of the alerts fires on what it is for, and on nothing else" {
 	need_tool promtool
 	cp "$BATS_TEST_DIRNAME/../man/examples/funcsnoop-rules.yml" "$BATS_TEST_TMPDIR/rules.yml"
@@ -486,7 +486,7 @@ p2 2"
 			[[ $pid != 2 ]] || values='1+10x6 61x14'
 			echo "      - { series: 'funcsnoop_calls_total{instance=\"a\",$of,cgroup=\"/pod$pid\",pod_uid=\"u$pid\"}', values: '$values' }"
 		done
-		# One that goes on in bursts, whose calls come between the samples of whole minutes.
+		# A node with bursts of calls between the samples of full minutes.
 		echo "      - { series: 'funcsnoop_calls_total{instance=\"a\",$of,cgroup=\"/pod4\",pod_uid=\"u4\"}', values: '1x3 2x4 3x4 4x4 5x4' }"
 		cat <<-'END'
 		    alert_rule_test:

@@ -17,7 +17,7 @@ NODE=$BATS_TEST_TMPDIR/node
 # Between two scrapes, in s. An answer takes 50 ms of one CPU.
 EVERY=$(((NODES + 23) / 24))
 
-# What becomes a node, and then its rank: DIR BINARY FIXTURES.
+# Becomes a node, and then its rank: DIR BINARY FIXTURES.
 # shellcheck disable=SC2016	# for the inner shell
 BECOME='set -e
 mount -t tmpfs node "$0"
@@ -55,7 +55,7 @@ query_is() { # PROMQL TEXT
 	[[ $(query "$1") == "$2" ]]
 }
 
-# The rules as they ship, at another pace: of what is 15 s there.
+# The shipped rules with another period instead of 15 s.
 paced_rules() {
 	sed -E "s/\b15s\b/${EVERY}s/g; s/\b1m\b/$((EVERY * 5))s/g; s/\b2m\b/$((EVERY * 10))s/g
 		s/for: 5m/for: ${EVERY}s/; s/\[5m\]/[$((EVERY * 5))s]/g; s/\b1h\b/$((EVERY * 5))s/g" \
@@ -133,21 +133,21 @@ moments() { # SERIES
 	ask query query "$1[1h]" | jq -r '.data.result[].values[][0]' | sort -n
 }
 
-# The moment from which on all samples of SERIES were VALUE up to TO: a call that a scrape happened
-# to meet is no hang.
+# Start of the final run of samples of SERIES with VALUE until TO: a call that a scrape happens
+# to meet is not a hang.
 constant_from() { # SERIES VALUE TO
 	ask query query "$1[1h]" | jq -r '.data.result[].values[] | "\(.[0]) \(.[1])"' | sort -n |
 		awk -v value="$2" -v to="$3" '$1 > to { exit } $2 != value { from = "" }
 			$2 == value && from == "" { from = $1 } END { print from }'
 }
 
-# For who looks on, where the number of nodes was given.
+# Prints progress if the number of nodes was given.
 note() {
 	[[ -z ${FSN_NODES-} ]] || echo "# $*" >&3
 }
 
-# An alert has come with one of the two scrapes after what it waits for: SECONDS at which nothing
-# but VALUE was seen of METRIC.
+# The alert fires within two scrapes after its waiting time: SECONDS since METRIC is only
+# VALUE.
 assert_in_time() { # ALERT NODE METRIC VALUE SECONDS
 	local alert is late
 
@@ -159,7 +159,7 @@ assert_in_time() { # ALERT NODE METRIC VALUE SECONDS
 	assert_between "$late" 0 2 "scrapes from what $1 waits for to the alert"
 }
 
-# What all of the dashboard's queries give, with its variables replaced: a node's or all nodes'.
+# Results of all queries of the dashboard, with its variables set to one node or to all.
 assert_dashboard() { # NODE
 	local expr answer cnt=0
 
@@ -179,7 +179,7 @@ refute_dollar() { # EXPR
 	[[ $1 != *\$* ]] || fail "a variable that Grafana has not: $1"
 }
 
-# What its variables may be, by the same queries.
+# Values of its variables, by the same queries.
 choices() { # VARIABLE
 	local query label
 
@@ -210,7 +210,7 @@ choices() { # VARIABLE
 	poll_until -t 120 has_fired "FuncsnoopStraggler node1" "FuncsnoopHang node2" \
 		"FuncsnoopStraggler node2" "FuncsnoopErrors node3 ncclInvalidArgument" \
 		"FuncsnoopSlower node4" || fail "what has fired: $(fired)"
-	# Who hangs makes no calls, either.
+	# A rank that hangs also makes no calls.
 	assert_eq "$(fired_for_sure)" "FuncsnoopErrors node3 ncclInvalidArgument
 FuncsnoopHang node2
 FuncsnoopStraggler node1

@@ -6,10 +6,10 @@ load helpers
 
 LIB=$FIX/libfix.so
 
-# A connection as inetd gives it: one socket for all three. Sends REQUEST, a Python expression of
-# a list of bytes, pieces of which come 50 ms apart, and then nothing more, but for "cut", after
-# which the connection is half closed. Prints the answer, "reset" where the connection was, as it may
-# be for who goes on sending, and "status N" of the command last.
+# A connection as inetd provides it: one socket for all three descriptors. Sends REQUEST, a
+# Python list of byte strings, 50 ms apart; with "cut" it then half closes the connection.
+# Prints the answer, "reset" if the connection was reset, as may happen to a client that keeps
+# sending, and finally "status N" of the command.
 ask() { # REQUEST [ARG...]
 	need_tool python3
 	capture -t 30 python3 -c '
@@ -89,7 +89,7 @@ Content-Length: $((${#body} + 1))
 Cache-Control: no-store
 Connection: close"
 	refute_output_match private
-	# A group that is named is no exception.
+	# The same for a group requested by name.
 	get /metrics private
 	assert_output_match '^HTTP/1.1 500 Internal Server Error$'
 	assert_eq "$(tail -n 1 <<<"$output")" "status 1"
@@ -238,7 +238,7 @@ status 0"
 	done
 }
 
-# Else it would be taken for the beginning of what comes next.
+# A body would be read as the start of the next answer.
 @test "an answer to HEAD has no body, also where it refuses" {
 	local path
 
@@ -329,7 +329,7 @@ sys.stdout.write(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.arg
 	for unit in "$BATS_TEST_DIRNAME"/../man/examples/*.{socket,service,timer}; do
 		sed "s|/usr/local/bin/funcsnoop|$FUNCSNOOP|" "$unit" >"$dir/${unit##*/}"
 	done
-	# Pages that are not installed here are no matter of the units.
+	# Missing manual pages on this machine do not matter.
 	capture -s any systemd-analyze verify --man=no --recursive-errors=no "$dir"/*.socket \
 		"$dir"/*.timer "$dir/funcsnoop@1.service" "$dir/funcsnoop-attach.service"
 	assert_eq "$(grep -F "$dir" <<<"$stderr")" "" "remarks"

@@ -85,8 +85,8 @@ documents() { # NAME CNT: that many lines so far
 	fsn stats g -d 0.5 --json
 	took=$(($(date +%s%N) - began))
 	assert_json '.[0] | .calls_per_s == .functions[0].calls_per_s' true
-	# What the calls were divided by: the interval, which the command was up for. Its first
-	# reading may take longer than its last, by a moment.
+	# Rates divide by the interval during which the command ran. Its first reading may take
+	# slightly longer than its last.
 	assert_between "$(json '.[0] | (.functions[0].calls / .calls_per_s * 1e9 | floor)')" \
 		480000000 "$took"
 	fsn stats g -d 0.2
@@ -105,7 +105,8 @@ documents() { # NAME CNT: that many lines so far
 	attach_add
 	start_bg calls "$FIX/call" --until-line add
 	wait_line calls '^running '
-	# As many as fit, or less where the machine is busy; together as long as was asked for.
+	# At most as many intervals as fit, fewer on a busy machine; their sum is the requested
+	# duration.
 	fsn stats g -i 0.4 -d 1 -T
 	assert_between "$(grep -cE '^20[0-9T:-]+Z g in [0-9.]+ m?s, [0-9]+ calls/s$' <<<"$output")" 1 3
 	fsn stats g -i 0.4 -d 1 --json
@@ -294,7 +295,7 @@ teardown() {
 	done
 	tell calls
 	wait_bg calls
-	# What is longer than the terminal is wide stands in several lines.
+	# A line longer than the terminal's width is wrapped.
 	tm send-keys -t w "clear; $FUNCSNOOP stats w --watch -i 0.2; echo st\$?" Enter
 	poll_until screen_has '(^| )name$'
 	screen_has '^20.* q quit  sort \[total\]' || fail "$(screen)"

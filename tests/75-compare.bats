@@ -52,7 +52,7 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	done
 	fsn compare "$DIR"/?.json --json
 	assert_eq "$(found)" "ncclAllReduce - c behind 11 31"
-	# All of them at rest: nobody is behind.
+	# All of them idle: no rank is stalled.
 	rm -f "$DIR"/*.json
 	for node in a b c d; do
 		for i in 1 2 3; do
@@ -206,7 +206,7 @@ g - b absent 0 20"
 	assert_stderr_match "\-\-fail-if is any, behind, fewer, absent, amount or slower, not 'never'"
 }
 
-# c has another group, and nothing at all is of e: nobody of them is behind, and nobody is alike.
+# c has another group, e has no data: neither is stalled or alike.
 @test "compare: nodes without the group are named, in the table and in JSON" {
 	local node i
 

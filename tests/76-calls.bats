@@ -79,7 +79,7 @@ write_config() {
 	} >"$CONFIG"
 }
 
-# The ways in which an end is seen: each must know the same results.
+# Ways in which returns are traced: each must give the same results.
 EXITS=("ret" "return" "return --link multi")
 
 attach_typed() { # [EXIT [OPTION...]]
@@ -92,7 +92,7 @@ typed() {
 	capture "$FIX/typed" "$@"
 }
 
-# What the table says of each call: RESULT|CALL.
+# The table's row of each call: RESULT|CALL.
 table_calls() {
 	fsn stats typed --slow
 	sed -nE 's/^([-0-9]+ )?[0-9:]+[.][0-9]{6} +typed +[0-9]+\/[0-9]+ +[0-9.]+ [mun]?s  (.*[^ ]) +ty_/\2|ty_/p' <<<"$output"

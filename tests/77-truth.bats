@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Programs that keep statistics of their own agree: databases, whose counts and times nobody
-# here wrote.
+# Programs with statistics of their own must agree: databases, whose counters are independent
+# of this project.
 # bats file_tags=bpf
 
 # shellcheck disable=SC2154,SC2016
@@ -17,7 +17,8 @@ shown_us() {
 	json "[.[0].functions[] | select(.name == \"$1\") | .total_ns] | add / 1000 | round"
 }
 
-# What a program says lies within 5 % of what is shown, and the noise of so many calls.
+# A program's own figure is within 5 % of the shown one, plus the error of this number of
+# calls.
 assert_agrees() { # FUNCTION CALLS US
 	local shown
 
@@ -40,7 +41,7 @@ assert_agrees() { # FUNCTION CALLS US
 	printf '%s\n' '.timer on' "$query" "$query" >"$dir/queries"
 	capture env LD_LIBRARY_PATH="$dir" sh -c 'sqlite3 -batch :memory: <"$1"' sh "$dir/queries"
 	us=$(awk '/^Run Time/ { sum += $4 } END { printf "%d", sum * 1000000 }' <<<"$output")
-	# Of each query a row and its end; what is printed stands between them.
+	# Each query has a row and its end; printing is between them.
 	fsn stats g --json
 	assert_agrees sqlite3_step 4 "$us"
 	fsn detach g
@@ -75,7 +76,7 @@ assert_agrees() { # FUNCTION CALLS US
 	stop_bg redis
 }
 
-# A cluster of its own, by a user that is not root and sees none of the test's folder.
+# A database cluster as a user who is not root and cannot read the test's directory.
 start_postgres() { # BIN
 	cluster=$(mktemp -d /tmp/funcsnoop-pg.XXXXXX)
 	chown 65534:65534 "$cluster"
@@ -113,7 +114,7 @@ start_postgres() { # BIN
 	assert_eq "$calls" 5
 	output=$shown
 	assert_agrees standard_ExecutorRun 5 "$us"
-	# It leaves by a jump to the other one, or to that of the module: timed to its end or not.
+	# It tail-calls the standard function or that of a module: timed to its return or not.
 	json -e '.[0].functions[] | select(.name == "ExecutorRun") | .untimed == 5' >/dev/null ||
 		assert_agrees ExecutorRun 5 "$us"
 	fsn detach g

@@ -96,7 +96,7 @@ setup() {
 	capture "$CHANGED" stats g
 	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +HALF +AVG '
 	capture "$CHANGED" stats g --json
-	# Either may have taken longer: whichever a busy machine has interrupted.
+	# A busy machine may interrupt either, so either may be longer.
 	total=$(jq '.[0].functions[] | select(.name == "fix_add").total_ns' <<<"$output")
 	[[ $total -gt 1000 ]] || fail "total_ns is $total"
 	assert_json '.[0].functions[] | select(.name == "fix_add").half_ns' "$((total / 2))"

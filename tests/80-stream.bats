@@ -461,7 +461,7 @@ gap - 1"
 
 # --- lost ---------------------------------------------------------------------------------
 
-# Calls delivered, the sum of what is said to be lost, and what stderr says.
+# Delivered calls, the sum of reported losses, and the final message.
 assert_all_accounted() { # CALLS
 	local got lost
 

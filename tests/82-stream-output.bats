@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# What funcsnoop stream writes, where to, and how it ends: formats, escapes, files, pipes,
-# terminals, signals, full disks, syslog.
+# Output of funcsnoop stream: formats, escapes, files, pipes, terminals, signals, full disks,
+# syslog.
 # bats file_tags=bpf
 
 load helpers
@@ -127,8 +127,8 @@ setup() {
 
 # --- chrome -------------------------------------------------------------------------------
 
-# Of $output: events that are not in one that is open in their thread, nor after it. Microseconds
-# since the epoch have a quarter of one left behind the point in jq's numbers.
+# Prints events of $output that are neither in an open event of their thread nor after it. jq's
+# numbers keep microseconds since the epoch to a quarter of one.
 assert_nested() {
 	assert_eq "$(jq -c '[.[] | select(.ph == "X")] | group_by(.tid) | map(
 		sort_by(.ts, -.dur) | reduce .[] as $e ({ open: [], bad: 0 };
@@ -544,7 +544,7 @@ assert_nested() {
 	stop_stream s
 	wait_bg r
 	local median
-	# Of many calls, as the machine may do other things for a while.
+	# The median of many calls, because the machine may be busy for a while.
 	median=$(sed 's/ /\n/' <<<"$output" | jq -s '[range(0; length; 2) as $i | .[$i + 1] as $c |
 		(.[$i] * 1000) - (($c.time | sub("\\..*"; "Z") | fromdate) * 1000 +
 			($c.time | capture("\\.(?<ns>[0-9]+)Z").ns | tonumber) / 1e6 +

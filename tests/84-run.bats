@@ -164,7 +164,7 @@ three_groups() {
 	nothing_left
 }
 
-# What nothing calls any more costs nothing now.
+# A probe that is no longer hit costs nothing.
 @test "run says what the probes took of its time, not what they take when it is over" {
 	local took="^probes took ~[0-9.]+ [mu]s of these [0-9.]+ m?s; estimated from 'feature --calibrate'$"
 
@@ -327,7 +327,7 @@ result fix_add calls=1 sum=1 wrong=0"
 
 # --- libraries that are waited for --------------------------------------------------------------
 
-# A copy of libfix where nobody looks for it.
+# A copy of libfix in a place that is not searched.
 late_lib() { # NAME
 	mkdir -p "$BATS_TEST_TMPDIR/late"
 	cp "$FIX/libfix.so" "$BATS_TEST_TMPDIR/late/$1"
@@ -707,8 +707,8 @@ nobody_is_held() {
 	done
 }
 
-# Without a command of ours, which would clear what is left. Whoever is killed with the lock leaves
-# its folder: nobody holds it.
+# Without a funcsnoop command, which would clean up. A command killed with the lock leaves its
+# directory, but the lock is free.
 no_groups() {
 	[[ -z $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 ! -name '~lock' 2>/dev/null) ]]
 }
@@ -724,7 +724,7 @@ no_groups() {
 	wait_bg -s 137 r
 }
 
-# Whether a call more changes what the programs have counted; no command of ours is asked.
+# True if one more call changes the counters; without a funcsnoop command.
 counts_on() { # GROUP
 	local before
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What other tracers' manuals show is one `run` each, as man/examples/bcc.txt has them; and counts
-# are those of a debugger. The C library is a copy, which nobody else maps.
+# Each example of other tracers' manuals is one `run`, as in man/examples/bcc.txt, and the
+# counts match a debugger's. The C library is a copy that no other process maps.
 # bats file_tags=bpf
 
 load helpers
@@ -8,7 +8,7 @@ load helpers
 PAGE=$BATS_TEST_DIRNAME/../man/examples/bcc.txt
 N=7
 
-# A folder whose libc.so.6 is a copy.
+# A directory with a copy of libc.so.6.
 need_copy() {
 	need_bpf
 	need_tool jq

@@ -11,7 +11,7 @@ ROOT=$BATS_TEST_DIRNAME/..
 README=$ROOT/README.md
 # --- what each of them says, a word a line, sorted ------------------------------------
 
-# The table of options, with the commands behind those that stand before one.
+# The table of options, each with the commands that have it.
 commands() {
 	"$FUNCSNOOP" help --words | grep -v '^-' | sort
 }
@@ -223,7 +223,7 @@ version" \
 
 @test "the man pages are clean" {
 	need_tool mandoc
-	# Whether pages refer to pages that are installed is no matter of theirs.
+	# References to pages that are not installed do not matter.
 	capture -s any mandoc -T lint "$ROOT"/man/*.[578]
 	output=$(grep -vE 'referenced manual not found|outdated mandoc\.db|^$' <<<"$output
 $stderr") || true
@@ -289,7 +289,7 @@ page_keys() { # SECTION
 		"$ROOT/man/funcsnoop-json.5" | sed 's/^\.It Va //; s/ , /\n/g' | sort -u
 }
 
-# Of all documents in stdin.
+# Keys of all documents in stdin.
 json_keys() {
 	command jq -r 'if type == "array" then . elif .error then del(.version)
 		else .groups // .calls // .presets // .targets // del(.version) end

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# The folders of the source: who sees whom runs one way, and the build keeps it so.
+# The source directories form layers: includes go one way, and the build enforces it.
 
 # shellcheck disable=SC2154
 
@@ -8,7 +8,7 @@ load helpers
 
 ROOT=$BATS_TEST_DIRNAME/..
 
-# "FOLDER FOLDER": who may see whom; the folders in their order are seen[].
+# "DIRECTORY DIRECTORY": the first may include the second; the ordered list is in seen[].
 allowed() {
 	make -s -C "$ROOT" layers | awk -F: '{ n = split($2, low, " ")
 		for (i = 1; i <= n; i++) print $1, low[i] }' | sort -u
@@ -18,12 +18,12 @@ folders() {
 	make -s -C "$ROOT" layers | cut -d: -f1
 }
 
-# A source file's folder as the makefile calls it: lib/elf/image.c is elf, cmd/main.c cmd.
+# The makefile's name of a source file's directory: lib/elf/image.c is elf, cmd/main.c cmd.
 room() {
 	sed -E 's,^(lib|cmd)/([a-z]+)/[^/]*$,\2,; s,^(cmd|bpf)/[^/]*$,\1,; s,^bpf/(shared)/.*,\1,'
 }
 
-# What is compiled of a copy of the source, with one line more in FILE.
+# Compiles a copy of the source with one line added to FILE.
 compile_with() { # FILE LINE
 	local copy=$BATS_TEST_TMPDIR/copy
 

@@ -145,7 +145,8 @@ complete_pids() { # TYPE WORD...
 		"attach my fix_add -l fix -p"; do
 		# shellcheck disable=SC2086	# several words
 		complete_pids 63 $words ""
-		# Up to the second of them there is nobody who has it not; others may have one of that name.
+		# All processes up to the second have it; later ones may have one with that
+		# name.
 		lead=$(awk -v one="$pid" -v three="$three" \
 			'{ print } ($1 == one || $1 == three) && ++cnt == 2 { exit }' <<<"$output")
 		assert_eq "$(grep -cxE "($pid|$three) call" <<<"$lead")" 2 "$lead after $words"
@@ -154,7 +155,7 @@ complete_pids() { # TYPE WORD...
 	done
 	complete_pids 63 attach my f -p "$pid"
 	assert_output_match "^$pid( call)?$"
-	# What is inserted by itself, as it is, is a number.
+	# A number is inserted unchanged.
 	complete_pids 37 attach my f -p ""
 	assert_eq "$(grep -v '^[0-9]*$' <<<"$output")" ""
 	tell one

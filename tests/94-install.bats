@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# make install and uninstall, and the Debian package in a root that holds nothing but what
-# the package depends on.
+# make install and uninstall, and the Debian package in a root that has only the package's
+# dependencies.
 
 # shellcheck disable=SC2030,SC2031 # each test has its own
 
@@ -28,7 +28,7 @@ pages() {
 	(cd "$SRC/man" && printf '%s\n' *.[1578])
 }
 
-# What an installation has below PREFIX; pages end with SUFFIX.
+# Files of an installation below PREFIX; pages end with SUFFIX.
 expected_files() { # PREFIX [SUFFIX]
 	local page
 
@@ -75,7 +75,7 @@ expected_files() { # PREFIX [SUFFIX]
 	cmp "$FUNCSNOOP" "$root/usr/local/bin/funcsnoop"
 	capture "$root/usr/local/bin/funcsnoop" version
 	assert_output_match "^funcsnoop [0-9]"
-	# What it installs names the program where it is.
+	# Installed units have the program's path.
 	capture grep -h ExecStart= "$root"/usr/local/share/doc/funcsnoop/examples/*.service
 	assert_output_match "^ExecStart=/usr/local/bin/funcsnoop "
 }
@@ -119,7 +119,7 @@ calls_of() { # TEXT
 	assert_eq "$(files_of "$root")" "./opt/fsn/bin/other
 ./opt/fsn/share/man/man8/other.8"
 	[[ ! -d $root/opt/fsn/share/doc/funcsnoop ]] || fail "an empty folder is left"
-	# Twice is no error.
+	# A second uninstall is not an error.
 	in_source uninstall DESTDIR="$root" PREFIX=/opt/fsn
 }
 

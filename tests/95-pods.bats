@@ -17,7 +17,7 @@ need_yaml() {
 print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))' "$PACKAGING/daemonset.yml")
 }
 
-# Of CONTAINER, what EXPR is; $output has the manifest.
+# Value of EXPR in CONTAINER; $output has the manifest.
 of_container() { # CONTAINER EXPR
 	jq -r --arg name "$1" ".[] | select(.kind == \"DaemonSet\").spec.template.spec.containers[] |
 		select(.name == \$name) | $2" <<<"$manifest"
@@ -41,7 +41,7 @@ make_pod() {
 	done
 	cp /etc/ld.so.cache "$POD/etc"
 	mount --rbind /usr "$POD/usr"
-	# What the node has of its own there is not the image's.
+	# The node's own files there are not in the image.
 	mount -t tmpfs own "$POD/usr/local"
 	mkdir "$POD/usr/local/bin"
 	cp "$FUNCSNOOP" "$POD/usr/local/bin/funcsnoop"
@@ -53,8 +53,8 @@ make_pod() {
 	mount -o remount,ro "$POD"
 }
 
-# A rank of another pod, of another user, whose library nobody else may look at. It has a name that
-# no process of another test has mapped.
+# A rank of another pod and user, whose library is not readable by others. No process of
+# another test has mapped a library with its name.
 start_job() {
 	chmod o+x "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "${BATS_TEST_TMPDIR%/*}"
 	mkdir "$JOB"
@@ -68,7 +68,7 @@ start_job() {
 	tell job
 }
 
-# What runs CMD in the pod as CONTAINER, with these capabilities.
+# Runs CMD in the pod as CONTAINER, with these capabilities.
 in_pod() { # CONTAINER CAPS CMD...
 	# shellcheck disable=SC2016	# for the inner shell
 	POD_CMD=(unshare --mount --propagation private bash -c
@@ -106,7 +106,7 @@ need_pod() {
 		assert_stderr_match "^hint: needs CAP_$cap, which this root was started without, as in a container$"
 	done
 	assert_eq "$(of_container attach '.securityContext.capabilities.add | length')" 4
-	# What it does, as it stands but for the library's name.
+	# Its script, unchanged except for the library's name.
 	script=$(of_container attach '.args[0]')
 	script=${script/--share/--lib fsnpods --share}
 	assert_eq "$(grep -c -e '--lib fsnpods --share 0644' <<<"$script")" 1
@@ -129,8 +129,8 @@ need_pod() {
 	stop_bg job
 }
 
-# The container's loop without a pod: sleep tells a line for each, and the fourth one takes the
-# group away; funcsnoop fails as the files beside it say.
+# The container's loop without a pod: sleep prints a line for each round, and the fourth one
+# removes the group; funcsnoop fails as the files next to it say.
 @test "pods: the attacher survives a failed refresh and exits after a detach" {
 	local dir=$BATS_TEST_TMPDIR/bin
 
@@ -200,7 +200,7 @@ answers() { # PORT
 
 # --- the image ----------------------------------------------------------------------------
 
-# What the image's recipe installs first, a line each.
+# Packages that the image's recipe installs first, one per line.
 installed() {
 	sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$PACKAGING/Containerfile" | grep -m 1 'apt-get install' |
 		grep -oE '\S+' | sed '1,/--no-install-recommends/d'
@@ -216,9 +216,9 @@ installed() {
 	assert_eq "$(grep -oE '^[A-Z]+' "$file" | uniq | xargs)" \
 		"FROM RUN COPY RUN FROM COPY RUN ENTRYPOINT"
 	assert_eq "$(sed -n 's/^ENTRYPOINT //p' "$file" | jq -r '.[]')" funcsnoop
-	# What was built here is not what it is built from, and need not be sent.
+	# Build results are not sources, and need not be sent.
 	assert_eq "$(grep -v '^#' "$BATS_TEST_DIRNAME/../.containerignore")" ".git
 $(sed 's|^/\(.*\)/$|\1|' "$BATS_TEST_DIRNAME/../.gitignore")"
-	# What the manifest runs is there.
+	# The programs in the manifest are installed.
 	grep -q 'install .* socat ' "$file"
 }

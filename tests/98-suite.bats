@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The suite itself: a test sees the same however it was started, and whatever failed before.
+# The suite itself: a test behaves the same however it was started, after any failure.
 
 # shellcheck disable=SC2154,SC2016
 

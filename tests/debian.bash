@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Debian's mirror, as this machine's apt knows it: for what downloads other releases, kernels
-# and architectures. Sourced; `lacking REASON` is the caller's and does not return.
+# Debian's mirror, from this machine's apt: for downloads of other releases, kernels and
+# architectures. Sourced; the caller defines `lacking REASON`, which does not return.
 # shellcheck shell=bash disable=SC2034
 
 # Debian 12's has the keys of all releases up to 13.

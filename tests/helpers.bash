@@ -19,7 +19,7 @@ bats_require_minimum_version 1.8.0
 : "${O:?run tests/run}" "${FUNCSNOOP:?run tests/run}"
 FIX=$O/tests/fixtures
 
-# Whoever loads this may lie in another folder.
+# The sourcing file may be in another directory.
 # shellcheck source=tests/needs.bash
 source "${BASH_SOURCE[0]%/*}/needs.bash"
 
@@ -233,7 +233,7 @@ unharmed() { # LIB FUNCTIONS TEXT CMD...
 	fsn detach g
 }
 
-# Copies the C library of PROGRAM to DIR, a new folder: no other process has probes there.
+# Copies the C library of PROGRAM to DIR, a new directory: no other process has probes there.
 copy_libc() { # PROGRAM DIR
 	local libc
 
@@ -289,15 +289,15 @@ rows() { # GROUP KEYS FIELDS
 
 declare -gA BG_PID=() BG_FD=() MOUNTS=()
 
-# Where a field lies in a record of the pinned maps.
+# Offset of a field in a record of the pinned maps.
 field_at() { # STRUCT FIELD
 	bpftool -j btf dump file "$O/bpf/funcsnoop.bpf.o" | jq -e --arg struct "$1" --arg field "$2" \
 		'.types[] | select(.kind == "STRUCT" and .name == $struct).members[] |
 			select(.name == $field).bits_offset / 8'
 }
 
-# The calls in a pinned map of counters, which no command of ours may be asked for: it would
-# clear up. What is left out costs something, too, and stands beside them.
+# The calls in a pinned map of counters, without a funcsnoop command, which would clean up.
+# Filtered calls have a counter of their own next to them.
 calls_at() { # PIN
 	bpftool -j map dump pinned "$1" | jq -ce '[.[].formatted.value.n.calls]'
 }
@@ -307,7 +307,7 @@ start_bg() { # NAME CMD...: output in $(bg_out NAME), input by tell
 
 	shift
 	[[ -z ${BG_PID[$name]-} ]] || fail "'$name' runs already"
-	# What one of that name has said before is not taken for what this one says.
+	# Output of an earlier program with this name must not count.
 	rm -f "$fifo" "$BATS_TEST_TMPDIR/$name".{out,err}
 	mkfifo "$fifo"
 	: >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err"
@@ -337,7 +337,7 @@ tell() { # NAME [LINE]: what a fixture that waits goes on by
 bg_ended() { # NAME
 	local stat threads
 
-	# Of one whose main thread alone has ended, other threads run.
+	# If only the main thread has exited, other threads run.
 	threads=("/proc/${BG_PID[$1]}/task"/*)
 	read -r stat 2>/dev/null <"/proc/${BG_PID[$1]}/stat" || return 0
 	[[ ${stat##*) } == Z* ]] && ((${#threads[@]} == 1))
@@ -420,8 +420,8 @@ poll_until() { # [-t SEC] CMD...
 
 # --- nothing is left behind -----------------------------------------------------------
 
-# Our programs and maps, a line each: kind, id, type and name. Not by JSON and jq: this runs
-# twice a test, also where each program takes a second to start.
+# BPF programs and maps of funcsnoop, one per line: kind, id, type and name. Without JSON and
+# jq, because this runs twice per test, also where each program starts in a second.
 bpf_objects() {
 	local kind
 
@@ -468,7 +468,7 @@ check_processes() {
 	return 1
 }
 
-# The groups' own folder may stay, with the shared groups.
+# The groups' own directory may stay, with the shared groups.
 check_pins() {
 	local left group shared=()
 
@@ -505,8 +505,8 @@ drop_mounts() {
 	done
 }
 
-# FSN_SHARED=1 is for a machine on which others use funcsnoop at the same time.
-# Those of shared groups are looked for when the file ends.
+# FSN_SHARED=1 is for a machine on which others use funcsnoop at the same time. Objects of
+# shared groups are checked at the end of the file.
 check_objects() {
 	[[ -z ${FSN_SHARED-} && -z $(shared_groups) ]] || return 0
 	poll_until -t 10 no_new_objects 2>/dev/null && return
@@ -674,8 +674,8 @@ groups() { # names, space between them
 	"$FUNCSNOOP" list --json | jq -r 'map(.name) | join(" ")'
 }
 
-# The groups of the private bpffs, and nothing else. What a killed command left goes with the
-# next one, but not before what it had begun has ended: to be polled.
+# Only the groups of the private bpffs. The next command removes leftovers of a killed one, but
+# only after its helper has exited: poll this.
 holds_only() { # NAMES
 	[[ $(groups) == "$1" ]] &&
 		[[ $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -maxdepth 1 -printf '%f\n' \

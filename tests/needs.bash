@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What a test needs: each skips it, with the reason, where that is missing. Loaded by
-# helpers.bash.
+# Requirements of tests: each function skips the test, with the reason, if something is
+# missing. Loaded by helpers.bash.
 #
 # shellcheck shell=bash disable=SC2034	# $CUDART and others are for the tests
 

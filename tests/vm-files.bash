@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What the machines of tests/vm consist of, from Debian's packages into a cache: kernels, and
-# a root for an architecture that is not this machine's. Sourced by tests/vm, whose $arch,
-# $flavour and $tmp it needs.
+# Files of the machines of tests/vm, from Debian's packages into a cache: kernels, and a root
+# for another architecture. Sourced by tests/vm, whose $arch, $flavour and $tmp it needs.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 cache=${FSN_VM_CACHE:-/var/cache/funcsnoop-vm}
@@ -10,7 +9,7 @@ cache=${FSN_VM_CACHE:-/var/cache/funcsnoop-vm}
 modules='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci
 	virtio_console fuse virtiofs overlay'
 
-# What the tests and the program need; a|b is what one release calls a and the next b.
+# Packages that the tests and the program need; a|b are the names in one release and the next.
 root_packages='busybox-static base-files base-passwd bash bats binutils bpftool bsdutils coreutils
 	debianutils diffutils findutils grep hostname jq libatomic1 libbpf1 libc-bin
 	libcapstone4|libcapstone5 libdw1|libdw1t64 libelf1|libelf1t64 libjson-c5 liblzma5
@@ -64,8 +63,8 @@ unlock_cache() {
 
 # --- kernels ----------------------------------------------------------------------------------
 
-# The last of sorted versions on the standard input that is $1 or goes on with no digit:
-# 6.1 is 6.1.0-56 and not 6.12.
+# The last of sorted versions on standard input that is $1, or $1 followed by a non-digit: 6.1
+# is 6.1.0-56 and not 6.12.
 newest() {
 	awk -v k="$1" 'index($0, k) == 1 && substr($0, length(k) + 1) !~ /^[0-9]/ { v = $0 }
 		END { print v }'
@@ -139,7 +138,7 @@ download() { # VERSION
 	unpack_kernel "$1" "$tmp"/debs/*.deb
 }
 
-# Sets $kernel to the folder of the version that $1 means.
+# Sets $kernel to the directory of the version that $1 means.
 get_kernel() {
 	local version
 
@@ -199,7 +198,7 @@ unpack_root() { # DIR
 	cp "$1/usr/share/base-passwd/passwd.master" "$1/etc/passwd"
 }
 
-# Sets $root to a folder with the packages of this machine's release, for which the program
+# Sets $root to a directory with the packages of this machine's release, for which the program
 # was built, and $busybox.
 get_root() {
 	local suite packages
