@@ -467,7 +467,7 @@ static __always_inline bool has_no_end(enum begun begun)
 static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u64 where,
 	__u64 sp, __u64 byret, enum hijack hijack, bool nests, struct fsn_stat *stat, __u64 run)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_for_reading();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
 	__u64 parent = 0;
 	struct fsn_args *args;
@@ -592,7 +592,7 @@ static __always_inline void call_count(
 	if (fsn_keyed)
 		row_count(ctx, fn, sp);
 	if (fsn_processes) {
-		task = bpf_get_current_task_btf();
+		task = current_for_reading();
 		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
 	}
 	if (fsn_nesting)

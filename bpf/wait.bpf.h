@@ -426,14 +426,14 @@ static __always_inline void woken(struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int fsn_wakeup(__u64 *ctx)
 {
-	woken((void *)ctx[0]);
+	woken(for_reading((void *)ctx[0]));
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int fsn_wakeup_new(__u64 *ctx)
 {
-	woken((void *)ctx[0]);
+	woken(for_reading((void *)ctx[0]));
 	return 0;
 }
 
@@ -454,7 +454,7 @@ static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
 SEC("tp_btf/sched_switch")
 int fsn_switch(__u64 *ctx)
 {
-	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	struct task_struct *prev = for_reading((void *)ctx[1]), *next = for_reading((void *)ctx[2]);
 	__u32 state = prev->__state, stack = 0, begins, ends;
 	bool runs = ctx[0] & 1 || !state;
 	__u64 now = 0;

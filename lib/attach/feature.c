@@ -382,7 +382,7 @@ static void look_at_pages(struct feature_report *r)
 	if (!code)
 		snprintf(r->pages_why, sizeof(r->pages_why),
 			"of programs that start after attach: .eh_frame is read from the page cache%s",
-			task_work_id() ? ", or from the disk" : "");
+			bpf_kfuncs_find().task_work > 0 ? ", or from the disk" : "");
 	f->why = r->pages_why;
 }
 

@@ -222,7 +222,7 @@ struct engine {
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
-	uint32_t task_work; /* task_work_id(), if threads repeat walks that missed a page; else 0 */
+	int task_work; /* bpf_kfuncs.task_work, if threads repeat walks that missed a page; else 0 */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;
 	size_t link_cnt;

@@ -191,7 +191,7 @@ static void engine_size_cfi(struct engine *e)
 	e->skel->rodata->fsn_page_base = pages.base;
 	if (!e->task_work)
 		return;
-	task_work_name(e->skel->obj, FSN_TASK_WORK, e->task_work);
+	bpf_kfunc_name(e->skel->obj, FSN_TASK_WORK, e->task_work);
 	e->skel->rodata->fsn_cold = true;
 }
 
@@ -281,6 +281,7 @@ bool engine_sees_sleeps(const struct engine_spec *spec)
 void engine_size(struct engine *e, const struct engine_spec *spec)
 {
 	bool waits = spec->progs & 1U << ENGINE_WAIT;
+	const struct bpf_kfuncs kfuncs = bpf_kfuncs_find();
 	struct map_sizes sizes;
 	uint64_t seed;
 
@@ -289,8 +290,10 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->slot_cnt = slot_cnt(spec);
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
+	bpf_kfunc_name(e->skel->obj, FSN_RDONLY_CAST, kfuncs.rdonly_cast);
 	/* Not with timed calls: reading the missing pages would be part of their durations. */
-	e->task_work = spec->stack_cnt && !spec->timed_cnt && !waits ? task_work_id() : 0;
+	if (kfuncs.task_work > 0 && spec->stack_cnt && !spec->timed_cnt && !waits)
+		e->task_work = kfuncs.task_work;
 	sizes = map_sizes(e, spec);
 	for (int i = 0; i < MAPID_CNT; i++) {
 		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));

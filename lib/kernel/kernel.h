@@ -193,14 +193,19 @@ int kernel_pages_find(struct kernel_pages *ret_found, char why[KERNEL_PAGES_WHY]
 
 struct bpf_object;
 
-/*
- * Returns the number of the kernel function by which a BPF program lets a thread run a callback that
- * may sleep before it returns to user mode; 0 if there is none (before 6.18).
- */
-uint32_t task_work_id(void);
+/* Numbers of kernel functions that BPF programs call; 0 or negative: the kernel does not have it. */
+struct bpf_kfuncs {
+	int task_work;   /* bpf_task_work_schedule_resume(), since 6.18 */
+	int rdonly_cast; /* bpf_rdonly_cast(), since 6.2 */
+};
 
-/* Lets the programs of @object, which are not loaded yet, call function @id instead of @helper. */
-void task_work_name(struct bpf_object *object, int32_t helper, uint32_t id);
+struct bpf_kfuncs bpf_kfuncs_find(void);
+
+/*
+ * Lets the programs of @object, which are not loaded yet, call function @id where they call @helper,
+ * which does not exist. Without such a function, the call's result is its first argument.
+ */
+void bpf_kfunc_name(struct bpf_object *object, int32_t helper, int id);
 
 /* --- what is safe --------------------------------------------------------------------------- */
 
