@@ -111,10 +111,10 @@ static int check_stacks(const struct stats_options *o, const struct report *r, s
 	return err_hint(err, "attach the group again with --replace --by stack");
 }
 
-/* Samples with stacks are shown as a flat profile, unless the user has chosen a view. */
+/* The functions of samples with stacks are those of the stacks: a flat profile. */
 static bool is_profile(const struct stats_options *o, const struct report *r)
 {
-	if (o->view_set || o->view != view_find("function") || !(o->format->flags & FORMAT_READERS) ||
+	if (o->view != view_find("function") || !(o->format->flags & FORMAT_READERS) ||
 		!r->cnt)
 		return false;
 	for (size_t i = 0; i < r->cnt; i++)

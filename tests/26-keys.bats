@@ -31,9 +31,11 @@ ty_u64 18446744073709551614 1 1 18446744073709551614
 ty_u64 5 3 3 15"
 	fsn list --json
 	assert_json '[.[0].options | .keys, .sums]' '[["v"],["v"]]'
+	fsn -s 2 attach t2 fix_add --lib "$FIX/libfix.so" --limit rows=9 --dry-run
+	assert_stderr_match '^funcsnoop attach: .*--limit rows needs --by'
 	fsn stats t --by v --top 1
 	assert_output_match '^FUNCTION +V +SUM\(v\) +CALLS +'
-	assert_eq "$(grep -c '^ty_' <<<"$output")" 3
+	assert_eq "$(grep -c '^ty_' <<<"$output")" 1
 	fsn stats t --by v --sort calls
 	assert_output_match '^ty_code +tyBad +4 +2 '
 	fsn stats t --json

@@ -49,10 +49,24 @@ kept() {
 	assert_eq "$(sed -n 2p <<<"$stderr" | cut -d' ' -f1)" FUNCTION
 	[[ $(sed -n 3p <<<"$stderr") =~ ^malloc\ +keep\+0x.*\ 0\ B\ +0\ +300\ kB\ +300$ ]]
 	[[ $(sed -n 4p <<<"$stderr") =~ ^malloc\ +drop\+0x.*\ 0\ B\ +0\ +0\ B\ +0$ ]]
+	fsn run malloc --lib "$LIB/libc.so.6" --memory --by caller --top 1 \
+		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+	assert_stderr_match '^malloc +keep\+0x'
+	refute_stderr_match 'drop|^free '
 	fsn run malloc --lib "$LIB/libc.so.6" --memory --json --output "$BATS_TEST_TMPDIR/stats" \
 		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 	output=$(<"$BATS_TEST_TMPDIR/stats")
 	assert_at_exit 300000 300
+}
+
+# bats test_tags=arch
+@test "memory: a FUNCTION that a preset knows comes with those that free what it allocates" {
+	fsn attach g c:malloc --with memory --dry-run --json
+	assert_json '[.[0].functions[] | select(.refused == null).name] | sort' \
+		'["free","malloc","realloc","reallocarray"]'
+	fsn attach g c:malloc c:calloc --with memory --dry-run --json
+	assert_json '[.[0].functions[].name] | index("calloc") != null' true
+	fsn -s 2 attach g "$FIX/libfix.so:fix_add" --with memory --dry-run
 }
 
 # bats test_tags=arch

@@ -40,5 +40,5 @@ setup() {
 	cold=$(awk '$NF == "burn_cold" { print int($2 * 10) }' "$out")
 	assert_between $((hot * 100 / (hot + cold))) 78 100 "share of burn_hot"
 	capture "$FUNCSNOOP" run cpu --by function -o "$out" -- "$FIX/waits" burn 60
-	grep -q '^samples ' "$out"
+	grep -q '^SELF% ' "$out"
 }

@@ -35,6 +35,8 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 		attach g f --pid 1+ --if tid==1|threads have no children: --pid PID+ cannot be combined with tid
 		attach g f --if comm!=x|--if comm is compared with == only: 'comm==A,B' are alternatives
 		attach g f --if pid==x|--if pid 'x' is not a number from 1 to 4194304
+		attach g f --if &&pid==1|--if: a term is missing next to &&
+		attach g f --if pid==1&&|--if: a term is missing next to &&
 		attach g f --if cpu==|--if cpu: a value is missing
 		stats --show x|--show is hist, errors, slow or tree, not 'x'
 		stats --show hist,errors|--by, --show and --diff exclude each other: one view at a time

@@ -94,6 +94,8 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 		len = term_len(arg);
 		last = !arg[len];
 		arg[len] = '\0';
+		if (!*term && (filters || *terms || !last))
+			return err_set(err, -ERR_USAGE, "--if: a term is missing next to &&");
 		part = find_filter(opt, term, &rest);
 		filters |= part != NULL;
 		if (part)
@@ -400,7 +402,7 @@ bool attach_options_finish(struct attach_options *o)
 void attach_options_done(struct attach_options *o)
 {
 	struct list *const lists[] = { &o->libs, &o->pids, &o->tids, &o->comms,
-		&o->cgroups, &o->cpus, &o->uids, &o->slow };
+		&o->cgroups, &o->cpus, &o->uids, &o->slow, &o->allocators };
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		free(lists[i]->of);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/options.h"
 #include "kernel/tracefs.h"
 #include "proc/proc.h"
 #include "target/kind.h"
@@ -466,6 +467,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = add_shown(o, draft, err);
 	if (!code && (!usual || o->shown_cnt))
 		code = check_keys(o, draft, err);
+	if (!code && draft->probed_cnt && option_given("limit rows") && !o->attach.keys)
+		code = err_set(err, -ERR_USAGE, "--limit rows needs --by: without it there are no rows");
 	if (!code)
 		code = check_memory(o, draft, err);
 	if (!code)
@@ -528,6 +531,79 @@ static int find_second_preset(struct attach_options *o, struct preset_set **ret_
 	return 0;
 }
 
+/* The name in "LIB:NAME". */
+static const char *name_of(const char *func)
+{
+	size_t len;
+	const char *lib = function_lib(func, &len);
+
+	return lib ? lib + len + 1 : func;
+}
+
+static const struct preset_func *find_symbol(const struct preset_group *group, const char *symbol)
+{
+	for (size_t i = 0; i < group->func_cnt; i++)
+		if (!strcmp(group->funcs[i].symbol, symbol))
+			return &group->funcs[i];
+	return NULL;
+}
+
+/* True if @group has all FUNCTIONs, in its own library, and one of them allocates. */
+static bool has_allocators(const struct attach_options *o, const struct preset_group *group)
+{
+	bool allocates = false;
+
+	for (size_t i = 0; i < o->draft.function_cnt; i++) {
+		const char *func = o->draft.functions[i];
+		const struct preset_func *known = find_symbol(group, name_of(func));
+		size_t len = 0;
+		const char *lib = function_lib(func, &len);
+
+		if (!known || (lib && !(group->lib_cnt && strlen(group->libs[0]) == len &&
+					      !strncmp(lib, group->libs[0], len))))
+			return false;
+		allocates |= known->memory.allocates;
+	}
+	return allocates;
+}
+
+static void add_allocator(struct list *list, const char *name)
+{
+	list->of = array_grow(list->of, list->cnt, sizeof(char *));
+	((const char **)list->of)[list->cnt++] = name;
+}
+
+/*
+ * Finds the preset that knows the FUNCTIONs of --with memory, and selects them and the functions
+ * that free what they allocate.
+ */
+static void know_allocators(struct attach_options *o, struct preset_set **ret_set)
+{
+	struct preset_entry *entries = NULL;
+	const struct preset_group *group;
+	size_t cnt = 0;
+
+	preset_list(&entries, &cnt);
+	for (size_t i = 0; !*ret_set && i < cnt; i++) {
+		if (entries[i].error || preset_find(entries[i].name, ret_set, NULL) ||
+			has_allocators(o, &(*ret_set)->groups[0]))
+			continue;
+		preset_set_free(*ret_set);
+		*ret_set = NULL;
+	}
+	preset_list_free(entries, cnt);
+	if (!*ret_set)
+		return;
+	group = &(*ret_set)->groups[0];
+	for (size_t i = 0; i < o->draft.function_cnt; i++)
+		add_allocator(&o->allocators, name_of(o->draft.functions[i]));
+	for (size_t i = 0; i < group->func_cnt; i++)
+		if (group->funcs[i].memory.frees)
+			add_allocator(&o->allocators, group->funcs[i].symbol);
+	o->draft.functions = o->allocators.of;
+	o->draft.function_cnt = o->allocators.cnt;
+}
+
 /* The only FUNCTION may be a preset that is misspelt, or of the kernel. */
 static int hint_function(const char *word, struct err *err)
 {
@@ -573,6 +649,8 @@ int draft_of_words(struct attach_options *o, const char *name,
 		preset_set_free(*ret_set);
 		*ret_set = NULL;
 	}
+	if (!*ret_set && o->memory && !o->draft.lib_cnt && !o->draft.regex)
+		know_allocators(o, ret_set);
 	o->draft.name = name;
 	code = group_name_check(name, err);
 	if (code)

@@ -257,19 +257,26 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 }
 
 /*
- * Processes have no percentiles: sort by the longest call; by total time for other missing
- * metrics.
+ * The figure by which rows of @use are sorted, which have no percentiles: the longest call, or the
+ * total time for other missing metrics; the calls if none has a time.
  */
+static enum figure_id sort_of(enum figure_id sort, enum figure_use use, uint64_t returns)
+{
+	if (sort == SORT_BY_NAME)
+		return sort;
+	if (sort == FIGURE_P99)
+		sort = FIGURE_MAX;
+	else if (!figures[sort].place[use].at)
+		sort = FIGURE_TOTAL;
+	return sort == FIGURE_TOTAL && !returns ? FIGURE_CALLS : sort;
+}
+
 static uint64_t process_value(const struct stats_proc *p, enum figure_id sort)
 {
 	struct figures f;
 
-	if (sort == FIGURE_P99)
-		sort = FIGURE_MAX;
-	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_PROCESS].at)
-		sort = FIGURE_TOTAL;
 	figures_of_process(p, NULL, NULL, &f);
-	return sort_value(&f, sort);
+	return sort_value(&f, sort_of(sort, USE_PROCESS, p->n.returns));
 }
 
 static int compare_processes(const void *a, const void *b)
@@ -381,6 +388,7 @@ struct keyed_rows {
 };
 
 struct ranked {
+	const struct stats_func *func;
 	const struct stats_row *row;
 	uint64_t value;
 };
@@ -399,18 +407,13 @@ static int compare_ranked(const void *a, const void *b)
 	return stats_row_compare(x->row, y->row);
 }
 
-/* Returns the sort value of a row; percentiles are not recorded by key. */
 static uint64_t row_value(const struct stats_row *row, const struct stats_func *f,
 	enum figure_id sort)
 {
 	struct figures values;
 
-	if (sort == FIGURE_P99)
-		sort = FIGURE_MAX;
-	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_ROW].at)
-		sort = FIGURE_TOTAL;
 	figures_of_row(row, f, NULL, &values);
-	return sort_value(&values, sort);
+	return sort_value(&values, sort_of(sort, USE_ROW, row->n.returns));
 }
 
 /* Fills in the rate of a sum: per second of elapsed time, or for GPUs per second of GPU time. */
@@ -546,44 +549,105 @@ static void fill_rest(struct grid *grid, const struct report *r, const struct re
 	fill_figures(grid, r, rg, f, row);
 }
 
-static void fill_function_rows(struct grid *grid, const struct report *r,
-	const struct report_group *rg, const struct types *types, const struct stats_func *f)
-{
-	bool cgroups = r->view->flags & VIEW_CGROUPS;
-	_cleanup_free_ struct stats_row *rows = NULL;
-	_cleanup_free_ struct ranked *ranked = NULL;
-	struct stats_row rest = {};
-	size_t cnt = 0;
+/* The rows of functions, in one order. */
+struct ranking {
+	struct ranked *of;
+	struct stats_row **rows; /* owned, of each function */
+	size_t cnt, row_cnt;
+};
 
-	rows = cgroups ? report_cgroups(rg, f, &cnt, &rest) : report_rows_by(rg, f, &cnt);
-	ranked = xcalloc(cnt + 1, sizeof(*ranked));
-	for (size_t i = 0; i < cnt; i++)
-		ranked[i] = (struct ranked) { &rows[i],
-			row_value(&rows[i], f, r->choice->sort) };
-	qsort(ranked, cnt, sizeof(*ranked), compare_ranked);
-	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top); i++)
-		fill_row(grid, r, rg, types, f, ranked[i].row);
-	if (cgroups) {
+static void ranking_done(struct ranking *k)
+{
+	for (size_t i = 0; i < k->row_cnt; i++)
+		free(k->rows[i]);
+	free(k->rows);
+	free(k->of);
+}
+
+/* Who holds memory is the question of groups that follow it. */
+static enum figure_id sort_of_rows(const struct report *r, const struct report_group *rg)
+{
+	for (size_t i = 0; !r->choice->sorted && i < rg->func_cnt; i++)
+		if (rg->funcs[i]->memory.allocates)
+			return FIGURE_LIVE;
+	return r->choice->sort;
+}
+
+static void rank_rows(struct ranking *k, const struct stats_func *f, struct stats_row *rows,
+	size_t cnt, enum figure_id sort)
+{
+	k->rows = array_grow(k->rows, k->row_cnt, sizeof(*k->rows));
+	k->rows[k->row_cnt++] = rows;
+	for (size_t i = 0; i < cnt; i++) {
+		k->of = array_grow(k->of, k->cnt, sizeof(*k->of));
+		k->of[k->cnt++] = (struct ranked) { f, &rows[i], row_value(&rows[i], f, sort) };
+	}
+}
+
+/* Prints the first rows, and forgets all. */
+static void fill_ranked(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct types *types, struct ranking *k)
+{
+	if (k->cnt)
+		qsort(k->of, k->cnt, sizeof(*k->of), compare_ranked);
+	for (size_t i = 0; i < k->cnt && (!r->choice->top || i < r->choice->top); i++)
+		fill_row(grid, r, rg, types, k->of[i].func, k->of[i].row);
+	ranking_done(k);
+	*k = (struct ranking) {};
+}
+
+static void fill_cgroups(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct types *types)
+{
+	struct ranking k = {};
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		struct stats_row *rows, rest = {};
+		size_t cnt = 0;
+
+		if (!report_has_cgroups(rg, f))
+			continue;
+		rows = report_cgroups(rg, f, &cnt, &rest);
+		rank_rows(&k, f, rows, cnt, r->choice->sort);
+		fill_ranked(grid, r, rg, types, &k);
 		if (!stats_row_is_empty(&rest))
 			fill_row(grid, r, rg, types, f, &rest);
-		return;
 	}
-	fill_rest(grid, r, rg, f, "others", &f->others);
-	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
 }
 
 static void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	bool cgroups = r->view->flags & VIEW_CGROUPS;
 	_cleanup_types_ struct types *types = NULL;
+	struct ranking k = {};
 
 	if (!cgroups && (!rg->by_cnt || !report_keys_known(rg)))
 		return;
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
-	for (size_t i = 0; !grid->failed && i < rg->func_cnt; i++)
-		if (cgroups ? report_has_cgroups(rg, rg->funcs[i])
-			    : rg->keys.funcs[rg->funcs[i]->fn].on)
-			fill_function_rows(grid, r, rg, types, rg->funcs[i]);
+	if (grid->failed)
+		return;
+	if (cgroups) {
+		fill_cgroups(grid, r, rg, types);
+		return;
+	}
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		struct stats_row *rows;
+		size_t cnt = 0;
+
+		if (!rg->keys.funcs[f->fn].on)
+			continue;
+		rows = report_rows_by(rg, f, &cnt);
+		rank_rows(&k, f, rows, cnt, sort_of_rows(r, rg));
+	}
+	fill_ranked(grid, r, rg, types, &k);
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		if (!rg->keys.funcs[rg->funcs[i]->fn].on)
+			continue;
+		fill_rest(grid, r, rg, rg->funcs[i], "others", &rg->funcs[i]->others);
+		fill_rest(grid, r, rg, rg->funcs[i], "ended", &rg->funcs[i]->rows_ended);
+	}
 }
 
 /* --- the bandwidth of collectives ---------------------------------------------------------------- */
