@@ -168,7 +168,8 @@ __noinline int judge(__u32 fn, __u64 result)
 	code = code_of(conf, result);
 	if ((conf->judge == FSN_JUDGE_NONZERO && !code) ||
 		(conf->judge == FSN_JUDGE_NEGATIVE && code >= 0) ||
-		(conf->judge == FSN_JUDGE_NULL && code))
+		((conf->judge == FSN_JUDGE_NULL || conf->judge == FSN_JUDGE_ZERO) && code) ||
+		(conf->judge == FSN_JUDGE_NOT_POSITIVE && code > 0))
 		return 0;
 #pragma unroll
 	for (int i = 0; i < FSN_OK_CODES; i++)

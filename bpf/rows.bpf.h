@@ -169,7 +169,7 @@ const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
 /* bit mask by enum fsn_by, over all functions */
 const volatile __u32 fsn_key_kinds[FSN_KEYS] = {};
-const volatile bool fsn_key_late = false; /* some key is a result */
+const volatile bool fsn_key_late = false; /* some part is known at the return */
 const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
 
@@ -220,6 +220,16 @@ static __noinline __u64 part_product(const struct pt_regs *ctx, const struct fsn
 	return 0;
 }
 
+/* The size of an element, in the structure that describes its type. */
+static __noinline __u64 part_element(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	__u64 size = 0;
+
+	if (!word_at(arg_word(ctx, p->type), p->at + 1, &size))
+		add(&ctl.lost_texts, 1);
+	return size;
+}
+
 static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fsn_part *p)
 {
 	__u64 n, type;
@@ -230,6 +240,8 @@ static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fs
 	n = part_number(ctx, p);
 	if (p->what != FSN_BY_BYTES)
 		return n;
+	if (p->at)
+		return n * part_element(ctx, p);
 	type = (__u32)arg_word(ctx, p->type);
 	size = type < 16 ? p->sizes >> 4 * type & 15 : 0;
 	return size ? n << (size - 1) : 0;
@@ -359,7 +371,7 @@ static __always_inline void key_fill(
 
 const volatile __u32 fsn_row_cnt = 1; /* followed by one row of others per function */
 
-/* Key of a call that has the result as a part: by slot, until the result is known. */
+/* Key of a call with a part that its return tells: by slot, until then. */
 struct slot_key {
 	struct fsn_key key;
 	__u64 sum[FSN_SUMS];
@@ -692,11 +704,33 @@ static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
 }
 
 /*
+ * What a call adds to a sum, now that its @result is known; @kept is known from its entry. A call
+ * that failed has no amount.
+ */
+static __always_inline __u64 part_sum_late(
+	const struct fsn_part *p, __u64 kept, __u64 result, int how)
+{
+	__u64 n = kept;
+
+	if (p->what != FSN_BY_RESULT && p->what != FSN_BY_POINTED)
+		return kept;
+	if (how & FSN_CALL_FAILED)
+		return 0;
+	if (p->what == FSN_BY_RESULT)
+		n = part_cut(p, result);
+	else if (!word_at(kept, 1, &n)) {
+		add(&ctl.lost_texts, 1);
+		return 0;
+	}
+	return p->is_signed && (__s64)n < 0 ? 0 : n;
+}
+
+/*
  * Finds the row of the call in @slot once its result is known, and counts the call there.
  * Not static, so that it is verified once. The slot is locked, and its key is completed
  * in place, because the call chain has 512 bytes of stack.
  */
-__noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
+__noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result, int how)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
@@ -710,7 +744,7 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
 	i = row_launched(NULL, row_of(&kept->key, fn), keyed, &kept->key);
-	ROW_COUNT(i, keyed, &kept->key, kept->sum[n]);
+	ROW_COUNT(i, keyed, &kept->key, part_sum_late(&keyed->sum[n], kept->sum[n], result, how));
 	return i;
 }
 
@@ -779,7 +813,7 @@ static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 n
 	if (fsn_walks_alone && i == FSN_ROW_LATE && !how)
 		return;
 	if (fsn_key_late && i == FSN_ROW_LATE)
-		*kept = i = row_count_late(fn, slot, result);
+		*kept = i = row_count_late(fn, slot, result, how);
 	row = row_at(i);
 	/* The row of an exited process may have been reused. */
 	if (row && i < fsn_row_cnt && READ(row->tag) != row_tag(fn, tgid))

@@ -214,6 +214,29 @@ they lack the arguments of --by and --sum\$"
 	fsn detach m
 }
 
+@test "sums of results have what calls return that did not fail" {
+	local error want
+
+	while IFS='|' read -r error want; do
+		cat >"$BATS_TEST_TMPDIR/ret.json" <<-END
+			{ "r_sym": { "fix_ret": { "ret": "int", "args": ["long value"], "error": "$error",
+			  "sum": "amount = result" } }, "lib": "$LIB" }
+		END
+		fsn attach --config "$BATS_TEST_TMPDIR/ret.json" --sum result --sum amount
+		# -13, 3 and 0 of 32 bits below an upper half with something in it.
+		capture "$FIX/call" --arg 4294967283,3,-4294967296,5 ret 40
+		fsn stats r --json
+		assert_eq "$(json '.[0].functions[0] | .errors, .rows[0].sums[]' | tr '\n' ' ')" "$want "
+		fsn detach r
+	done <<-'END'
+		none|0 80 80
+		negative|10 80 80
+		nonzero|30 0 0
+		zero|10 80 80
+		not_positive|20 80 80
+	END
+}
+
 @test "keys and sums that make no sense are wrong usage" {
 	local args said
 
@@ -233,6 +256,7 @@ they lack the arguments of --by and --sum\$"
 		p --key log2:v|--by 'v' is a pointer, and no amount of anything$
 		i --key log2:|--by: a name is missing$
 		i --sum log2:v|--sum 'v' is not an argument$
+		i --sum result|--sum 'result' of no function is declared as a number$
 		x --sum text|--sum 'text' is text, and no number$
 	EOF
 	fsn list

@@ -179,7 +179,8 @@ struct fsn_part {
 	unsigned int arg; /* 1 + its number among the function's arguments; 0: not an argument */
 	/*
 	 * Offset from the pointer. FSN_BY_COMMUNICATOR: of its hash; FSN_BY_MEMBER: of the member;
-	 * FSN_BY_PRODUCT: 1 if the factors are there, 0 if they are arguments.
+	 * FSN_BY_PRODUCT: 1 if the factors are there, 0 if they are arguments; FSN_BY_BYTES: of the
+	 * size of an element, from the argument at .type; 0: .sizes has it.
 	 */
 	unsigned int at;
 	/*
@@ -207,7 +208,7 @@ enum fsn_named {
 /* How the calls of a function are grouped. */
 struct fsn_keyed {
 	unsigned int on; /* 0: not grouped, because it has none of the arguments */
-	unsigned int late; /* one part is the result */
+	unsigned int late; /* one part is known when the call returns */
 	unsigned char launches; /* one part is FSN_BY_KERNEL */
 	unsigned char named;    /* enum fsn_named, by the argument at .name_at */
 	/* as in struct fsn_term; .handle_at is where the handle is stored */

@@ -117,6 +117,8 @@ enum fsn_judge {
 	FSN_JUDGE_NONZERO,  /* 0 is success */
 	FSN_JUDGE_NEGATIVE, /* negative is failure */
 	FSN_JUDGE_NULL,     /* a null pointer is failure */
+	FSN_JUDGE_ZERO,     /* 0 is failure */
+	FSN_JUDGE_NOT_POSITIVE, /* 0 and negative are failure */
 };
 
 /* maximum number of results of a function that are not errors */
@@ -425,6 +427,7 @@ enum fsn_by {
 	FSN_BY_MEMBER,
 	/* of a sum: of arguments, or of words in memory that an argument points to */
 	FSN_BY_PRODUCT,
+	FSN_BY_POINTED, /* of a sum: the word that an argument points to when the call returns */
 	FSN_BY_CNT
 };
 

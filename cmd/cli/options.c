@@ -77,7 +77,7 @@ const struct option_row option_table[] = {
 		read_attach_by, AT(attach), .completes = "arguments",
 		.values = "caller|cgroup|comm|communicator|kernel|result|stack|thread|none" },
 	{ "by stack", 0, HOW, "HOW", NULL, read_stacks, AT(attach), 1, UINT32_MAX },
-	{ "sum", 0, HOW, "ARG", "Sum argument ARG",
+	{ "sum", 0, HOW, "ARG", "Sum argument ARG, or the result",
 		read_key, AT(attach), .completes = "arguments" },
 	{ "with", 0, HOW, "WHAT", "Also: split (on-CPU, blocked), memory (live bytes)", .read = read_parts },
 	{ "with split", 0, HOW, NULL, NULL, read_flag, AT(attach.attach.split) },

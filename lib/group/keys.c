@@ -117,7 +117,7 @@ int keys_add_sum(struct keys *k, const char *text, struct err *err)
 		code = check_new("--sum", k->sum, k->sum_cnt, &name, err);
 	if (code)
 		return code;
-	if (name.by != FSN_BY_NUMBER)
+	if (name.by != FSN_BY_NUMBER && name.by != FSN_BY_RESULT)
 		return err_set(err, -ERR_USAGE, "--sum '%s' is not an argument", name.name);
 	if (k->sum_cnt == FSN_SUMS)
 		return err_set(err, -ERR_USAGE, "--sum: at most %d of them", FSN_SUMS);
@@ -167,6 +167,13 @@ static int bind_result(const struct condition_func *f, struct fsn_part *ret, con
 	ret->what = FSN_BY_RESULT;
 	bind_number(f->ret, ret);
 	return 0;
+}
+
+/* A sum needs to know which results are negative. */
+static int bind_amount(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	*ret_why = "of no function is declared as a number";
+	return f->ret && f->ret->kind == TYPE_INT ? bind_result(f, ret, ret_why) : -EINVAL;
 }
 
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
@@ -268,7 +275,7 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 		const struct preset_value *v = &f->args[i].value;
 		const struct preset_value *count = &f->args[i - 1].value;
 
-		if (!v->type || !v->type->sizes || count->kind != TYPE_INT)
+		if (!v->type || !(v->type->sizes || v->type->size_at) || count->kind != TYPE_INT)
 			continue;
 		if (condition_arg_at(f, i, &type, ret_why) ||
 			condition_arg_at(f, i - 1, &ret->where, ret_why))
@@ -276,6 +283,7 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 		ret->what = FSN_BY_BYTES;
 		ret->type = type;
 		ret->sizes = v->type->sizes;
+		ret->at = v->type->size_at;
 		ret->arg = (unsigned int)i;
 		bind_number(count, ret);
 		return 0;
@@ -291,6 +299,18 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 
 	if (!p || f->regs == FSN_REGS_UNKNOWN || strcmp(p->name, name))
 		return -ENOENT;
+	if (p->is_result)
+		return bind_amount(f, ret, ret_why);
+	if (p->is_pointed && !f->ends)
+		return -ENOENT;
+	if (!p->behind && !p->is_pointed && !p->arg[1]) {
+		if (condition_arg_at(f, p->arg[0] - 1, &ret->where, ret_why))
+			return -EINVAL;
+		ret->what = FSN_BY_NUMBER;
+		ret->arg = p->arg[0];
+		bind_number(&f->args[p->arg[0] - 1].value, ret);
+		return 0;
+	}
 	for (size_t i = 0; i < PRESET_PRODUCT && p->arg[i]; i++) {
 		if (condition_arg_at(f, p->arg[i] - 1, &ret->where, ret_why))
 			return -EINVAL;
@@ -298,7 +318,7 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 	}
 	for (size_t i = 0; i < p->absent_cnt; i++)
 		ret->type |= (p->absent[i] + 1U) << 16 * i;
-	ret->what = FSN_BY_PRODUCT;
+	ret->what = p->is_pointed ? FSN_BY_POINTED : FSN_BY_PRODUCT;
 	ret->width = 64;
 	ret->at = p->behind;
 	return 0;
@@ -314,7 +334,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 
 	memset(ret, 0, sizeof(*ret));
 	if (name->by == FSN_BY_RESULT)
-		return bind_result(f, ret, ret_why);
+		return is_sum ? bind_amount(f, ret, ret_why) : bind_result(f, ret, ret_why);
 	if (name->by == FSN_BY_COMMUNICATOR)
 		return bind_communicator(f, ret, ret_why);
 	if (name->by == FSN_BY_KERNEL)
@@ -430,6 +450,9 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 			if (keyed->key[n].what == FSN_BY_KERNEL)
 				keyed->launches = (unsigned char)(n + 1);
 		}
+		for (size_t n = 0; n < FSN_SUMS; n++)
+			keyed->late |= keyed->sum[n].what == FSN_BY_RESULT ||
+				keyed->sum[n].what == FSN_BY_POINTED;
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}
@@ -562,11 +585,13 @@ bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 {
 	uint64_t type, size;
 
-	if (sum->by == FSN_BY_NONE || sum->by == FSN_BY_PRODUCT ||
+	if (sum->by == FSN_BY_NONE || sum->by == FSN_BY_PRODUCT || sum->by == FSN_BY_POINTED ||
 		!call_arg_number(types, sum->arg, call, more, ret_n))
 		return false;
 	if (sum->by != FSN_BY_BYTES)
 		return true;
+	if (!sum->sizes) /* they were in memory */
+		return false;
 	if (!call_arg_number(types, sum->arg + 1, call, more, &type))
 		return false;
 	size = type < PRESET_SIZES ? sum->sizes >> 4 * type & 15 : 0;

@@ -365,7 +365,7 @@ static uint8_t parse_factor(
 	return arg;
 }
 
-/* Parses the text after "NAME = ". Returns false if it is invalid. */
+/* Parses a product. Returns false if it is invalid. */
 static bool parse_product(
 	const struct preset_func *func, const char *text, struct preset_product *p)
 {
@@ -393,6 +393,16 @@ static bool parse_product(
 	return !*text;
 }
 
+/* Parses the text after "NAME = ". Returns false if it is invalid. */
+static bool parse_sum(const struct preset_func *func, const char *text, struct preset_product *p)
+{
+	p->is_result = !strcmp(text, "result");
+	p->is_pointed = *text == '*';
+	return p->is_result || (parse_product(func, text + p->is_pointed, p) &&
+		(!p->is_pointed || (!p->behind && !p->arg[1] &&
+			arg_at(func, p->arg[0])->value.kind == TYPE_POINTER)));
+}
+
 static int read_product(struct reader *r, struct json_object *val, struct preset_func *func)
 {
 	struct preset_product *p = arena_alloc(&r->set->arena, sizeof(*p));
@@ -405,9 +415,10 @@ static int read_product(struct reader *r, struct json_object *val, struct preset
 	*p = (struct preset_product) {};
 	len = strspn(text, name_chars);
 	p->name = arena_strndup(&r->set->arena, text, len);
-	if (!len || strncmp(text + len, " = ", 3) || !parse_product(func, text + len + 3, p))
+	if (!len || strncmp(text + len, " = ", 3) || !parse_sum(func, text + len + 3, p))
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
-			"'sum' is NAME = ARG * ARG, or NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET");
+			"'sum' is NAME = ARG * ARG, NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET, "
+			"NAME = result or NAME = *ARG");
 	func->product = p;
 	return 0;
 }

@@ -42,6 +42,7 @@ struct preset_type {
 	bool is_signed;
 	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
 	uint64_t sizes; /* of elements, by value: 4 bits, 1 + the power of two; 0: not known */
+	uint16_t size_at; /* of the size of an element, from a pointer; 0: not known */
 	struct preset_judge judge;       /* of functions that return it */
 	const struct preset_code *codes; /* sorted by code, unique */
 	size_t code_cnt;
@@ -134,7 +135,8 @@ struct preset_func {
 
 /*
  * The value of a sum for a function without an argument of its name: a product of arguments, or of
- * 64-bit words after one. Written "NAME = ARG * ARG" or "NAME = ARG@OFFSET * ARG@OFFSET",
+ * 64-bit words after one; or, when the call returns, the result ("NAME = result") or the 64-bit word
+ * that an argument points to ("NAME = *ARG"). Products are written "NAME = ARG * ARG" or "NAME = ARG@OFFSET * ARG@OFFSET",
  * optionally followed by "unless ARG@OFFSET, ARG@OFFSET": the value is known only if these words
  * are 0.
  */
@@ -143,6 +145,8 @@ struct preset_func {
 struct preset_product {
 	const char *name;
 	uint8_t arg[PRESET_PRODUCT]; /* 1 + its number; 0: there is no more */
+	bool is_result;              /* no product, */
+	bool is_pointed;             /* but what .arg[0] points to */
 	bool behind;                 /* all are after the first one's address, at: */
 	uint16_t at[PRESET_PRODUCT], absent[PRESET_ABSENTS];
 	uint8_t absent_cnt;

@@ -123,8 +123,8 @@ static int64_t sign_extend(uint64_t raw, unsigned int bits)
 int reader_error(struct reader *r, struct json_object *val,
 	const struct preset_value *value, struct preset_judge *judge)
 {
-	static const char *const names[] = { "none", "nonzero", "negative", "null",
-		NULL };
+	static const char *const names[] = { "none", "nonzero", "negative", "null", "zero",
+		"not_positive", NULL };
 	bool number = value->kind == TYPE_INT || value->kind == TYPE_BOOL;
 	bool pointer = value->kind == TYPE_POINTER || value->kind == TYPE_STRING;
 	const char *s;
@@ -138,13 +138,12 @@ int reader_error(struct reader *r, struct json_object *val,
 		;
 	if (!names[kind]) {
 		rc = json_err(&r->doc, val, JSON_AT_VALUE, r->err,
-			"'error' is none, nonzero, negative or null, not '%s'", s);
+			"'error' is none, nonzero, negative, null, zero or not_positive, not '%s'",
+			s);
 		suggest_hint(r->err, s, names);
 		return rc;
 	}
-	if ((kind == FSN_JUDGE_NULL && !pointer) ||
-		((kind == FSN_JUDGE_NONZERO || kind == FSN_JUDGE_NEGATIVE) &&
-			!number))
+	if (kind != FSN_JUDGE_NONE && !(kind == FSN_JUDGE_NULL ? pointer : number))
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'error' can be '%s' only for %s", s,
 			kind == FSN_JUDGE_NULL ? "a pointer" : "an integer");
@@ -176,7 +175,8 @@ int reader_no_error(struct reader *r, struct json_object *val, struct preset_jud
 
 	if (rc)
 		return rc;
-	if (judge->kind != FSN_JUDGE_NONZERO && judge->kind != FSN_JUDGE_NEGATIVE)
+	if (judge->kind == FSN_JUDGE_NONE || judge->kind == FSN_JUDGE_NULL ||
+		judge->kind == FSN_JUDGE_ZERO)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"'no_error' without 'error': no code is an error anyway");
 	for (size_t i = 0; i < json_object_array_length(val); i++) {
@@ -342,11 +342,26 @@ static int read_sizes(struct reader *r, struct json_object *val, struct preset_t
 	return 0;
 }
 
+static int read_size_at(struct reader *r, struct json_object *val, struct preset_type *type)
+{
+	int rc = reader_want(r, val, "size_at", json_type_int, "a number of bytes");
+	int64_t at;
+
+	if (rc)
+		return rc;
+	at = json_object_get_int64(val);
+	if (type->kind != TYPE_POINTER || at < 1 || at > UINT16_MAX)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'size_at' is of a pointer, 1 to %d", UINT16_MAX);
+	type->size_at = (uint16_t)at;
+	return 0;
+}
+
 static int read_type(struct reader *r, const char *name, struct json_object *obj,
 	struct preset_type *type)
 {
 	static const char *const keys[] = { "base", "size", "members", "error",
-		"no_error", "codes", "sizes", NULL };
+		"no_error", "codes", "sizes", "size_at", NULL };
 	struct json_object *val;
 	char where[96];
 	int rc = reader_want(r, obj, name, json_type_object, "an object");
@@ -371,6 +386,8 @@ static int read_type(struct reader *r, const char *name, struct json_object *obj
 		rc = read_codes(r, val, type);
 	if (!rc && (val = obj_member(obj, "sizes")))
 		rc = read_sizes(r, val, type);
+	if (!rc && (val = obj_member(obj, "size_at")))
+		rc = read_size_at(r, val, type);
 	return rc;
 }
 

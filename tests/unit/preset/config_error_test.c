@@ -8,7 +8,8 @@
 #include "tap.h"
 
 #define SUM_FORM \
-	"'sum' is NAME = ARG * ARG, or NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET"
+	"'sum' is NAME = ARG * ARG, NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET, "             \
+	"NAME = result or NAME = *ARG"
 #define FUNC(json) "{ \"a_sym\": { \"f\": {\n  " json " } } }"
 #define TYPE(json) \
 	"{ \"types\": { \"t\": {\n  " json " } }, \"a_sym\": { \"f\": \"f\" } }"
@@ -151,8 +152,16 @@ static const struct {
 	{ FUNC("\"ret\": \"int\", \"error\": \"null\""),
 		"t.json:2:26: 'error' can be 'null' only for a pointer", "" },
 	{ FUNC("\"ret\": \"int\", \"error\": \"negativ\""),
-		"t.json:2:26: 'error' is none, nonzero, negative or null, not 'negativ'",
+		"t.json:2:26: 'error' is none, nonzero, negative, null, zero or not_positive, "
+		"not 'negativ'",
 		"did you mean 'negative'" },
+	{ FUNC("\"ret\": \"void *\", \"error\": \"zero\""),
+		"t.json:2:29: 'error' can be 'zero' only for an integer", "" },
+	{ FUNC("\"ret\": \"int\", \"error\": \"zero\", \"no_error\": [1]"),
+		"t.json:2:34: 'no_error' without 'error': no code is an error anyway",
+		"" },
+	{ FUNC("\"ret\": \"int\", \"args\": [\"int n\"], \"sum\": \"bytes = *n\""),
+		"t.json:2:43: " SUM_FORM, "" },
 	{ FUNC("\"ret\": \"int\", \"no_error\": [1]"),
 		"t.json:2:17: 'no_error' without 'error': no code is an error anyway",
 		"" },
