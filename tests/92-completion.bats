@@ -185,7 +185,8 @@ complete_pids() { # TYPE WORD...
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \
 		>"$XDG_CONFIG_HOME/funcsnoop/presets/zzmine.json"
 	complete_words attach ""
-	for name in cuda cuda-driver cublas cublaslt cudnn files nccl libtorch malloc syscalls tensors zzmine; do
+	for name in cuda cuda-driver cublas cublaslt cudnn files nccl libtorch malloc openssl level-zero \
+		syscalls tensors zzmine; do
 		assert_output_line "$name"
 	done
 	complete_words attach zz

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Presets of Debian's libraries: calls, bytes, codes and texts of programs that count their own.
+# bats file_tags=bpf
+
+load helpers
+
+PYTHON=/usr/bin/python3 # that of the distribution, which uses its libraries
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+need_library() { # SONAME...
+	local name
+
+	for name; do
+		compgen -G "/usr/lib/*-linux-gnu/$name" >/dev/null || skip "needs $name"
+	done
+}
+
+# Runs COMMAND with the calls of a preset counted: $said is what it printed, $output the statistics.
+# Returns are seen whatever other processes with the library do in their signal handlers.
+traced() { # PRESET COMMAND...
+	fsn -s "${ENDS_WITH-0}" run "$1" --overhead none --no-children \
+		--probe exit=return --json -o run.json -- "${@:2}"
+	said=$output
+	output=$(<run.json)
+}
+
+# The calls of FUNCTION, or more of it: [EXPR, ...].
+of() { # FUNCTION EXPR
+	jq -c --arg name "$1" "(.groups? // .)[0].functions[] | select(.name == \$name) | [$2]" <<<"$output"
+}
+
+# What the program counted under NAME.
+counted() { # NAME
+	sed -n "s/^$1 //p" <<<"$said"
+}
+
+# --- openssl ------------------------------------------------------------------------------
+
+make_key() {
+	need_tool openssl
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+		-subj /CN=localhost 2>/dev/null
+}
+
+@test "openssl: handshakes, bytes and refused calls are those that the program counts" {
+	need_library libssl.so.3
+	need_tool "$PYTHON"
+	make_key
+	cat >tls.py <<-'END'
+		import collections, ssl
+
+		n = collections.Counter()
+		server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+		server.load_cert_chain('cert.pem', 'key.pem')
+		client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+		client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+		a, b = ssl.MemoryBIO(), ssl.MemoryBIO()
+		ends = [client.wrap_bio(a, b), server.wrap_bio(b, a, server_side=True)]
+
+		def tries(what, call):
+		    n[what] += 1
+		    try:
+		        return call()
+		    except ssl.SSLWantReadError:
+		        n[what + '_waits'] += 1
+		        return what
+
+		left = list(ends)
+		while left:
+		    left = [e for e in left if tries('handshakes', e.do_handshake)]
+		for size in (1, 100, 16384, 50000):
+		    n['writes'] += 1
+		    n['written'] += ends[0].write(b'x' * size)
+		while n['read'] < n['written']:
+		    n['read'] += len(tries('reads', lambda: ends[1].read(7000)))
+		tries('reads', lambda: ends[1].read(1))
+		for what in n:
+		    print(what, n[what])
+	END
+	traced openssl "$PYTHON" tls.py
+	assert_eq "$(of SSL_do_handshake .calls,.errors)" \
+		"[$(counted handshakes),$(counted handshakes_waits)]"
+	assert_eq "$(of SSL_write_ex '.calls, .errors, .rows[0].sums.bytes')" \
+		"[$(counted writes),0,$(counted written)]"
+	assert_eq "$(of SSL_read_ex '.calls, .errors, .rows[0].sums.bytes')" \
+		"[$(counted reads),$(counted reads_waits),$(counted read)]"
+	assert_eq "$(of SSL_get_error .calls,.errors)" \
+		"[$(($(counted handshakes_waits) + $(counted reads_waits))),0]"
+}
+
+@test "openssl: s_client and s_server exchange the bytes of a file, and reject a certificate" {
+	local server
+
+	need_library libssl.so.3
+	make_key
+	yes | head -c 300000 >data
+	start_bg server openssl s_server -quiet -unix tls -cert cert.pem -key key.pem -naccept 2
+	server=$(bg_pid server)
+	poll_until test -S tls
+	fsn attach openssl -p "$server" --overhead none
+	# It ends with the file, whose name has no meaning to it.
+	capture sh -c 'exec openssl s_client -quiet -no_ign_eof -unix tls <data'
+	poll_until cmp -s data "$(bg_out server)"
+	fsn stats openssl --json
+	assert_eq "$(of SSL_read '.rows[0].sums.bytes')" "[300000]"
+	fsn detach openssl
+	echo >data
+	ENDS_WITH=1 traced openssl sh -c 'exec openssl s_client -verify_return_error -unix tls <data'
+	assert_eq "$(of SSL_get_error '.return_codes[].name')" '["SSL_ERROR_SSL"]'
+	assert_eq "$(of ERR_get_error_all '(.return_codes[] | .name, .count)')" \
+		'["SSL_R_CERTIFICATE_VERIFY_FAILED",1]'
+	assert_eq "$(of SSL_get_verify_result '(.return_codes[] | .name)')" \
+		'["X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT"]'
+}
+
+# --- sqlite, zlib, curl, dns, pthread --------------------------------------------------------
+
+# A call by ctypes is counted by the program itself, under the name of the function.
+counting() { # SONAME PROGRAM
+	need_library "$1"
+	need_tool "$PYTHON"
+	cat - "$2" >program.py <<-END
+		import collections, ctypes, sys
+
+		n, library = collections.Counter(), ctypes.CDLL("$1")
+
+		def call(name, *args):
+		    n[name] += 1
+		    return getattr(library, name)(*args)
+	END
+	echo 'for name in n: print(name, n[name])' >>program.py
+}
+
+@test "sqlite: statements have their text, and results their names" {
+	cat >program <<-'END'
+		db, statement = ctypes.c_void_p(), ctypes.c_void_p()
+		call('sqlite3_open', b':memory:', ctypes.byref(db))
+		for text in (b"values ('more than thirty-one bytes')", b'select abs(-9223372036854775808)',
+		             b'select abs(-9223372036854775808)'):
+		    call('sqlite3_exec', db, text, None, None, None)
+		for _ in range(3):
+		    call('sqlite3_prepare_v2', db, b'values (1), (2)', -1, ctypes.byref(statement), None)
+		    while call('sqlite3_step', statement) == 100:
+		        pass
+		    call('sqlite3_finalize', statement)
+		call('sqlite3_prepare_v2', db, b'select nothing', -1, ctypes.byref(statement), None)
+		call('sqlite3_close', db)
+	END
+	counting libsqlite3.so.0 program
+	traced sqlite "$PYTHON" program.py
+	# exec steps through four results, too.
+	assert_eq "$(of sqlite3_step '.calls, .errors, (.return_codes[] | .name, .count)')" \
+		"[$(($(counted sqlite3_step) + 4)),2,\"SQLITE_ERROR\",2]"
+	assert_eq "$(of sqlite3_exec '.calls, .errors, ([.rows[] | [.key.sql.value, .calls]] | sort)')" \
+		'[3,2,[["select abs(-9223372036854775808",2],["values ('\''more than thirty-one b",1]]]'
+	assert_eq "$(of sqlite3_prepare_v2 '.errors, (.rows[] | select(.key.zSql.value == "values (1), (2)")
+		| .calls)')" "[1,3]"
+	need_tool sqlite3
+	traced sqlite sqlite3 -batch :memory: 'select 1' 'select 2'
+	assert_eq "$said" "1
+2"
+	assert_eq "$(of sqlite3_prepare_v2 '[.rows[] | select(.key.zSql.value | test("^select [12]$")) | .calls]')" \
+		"[[1,1]]"
+}
+
+@test "zlib: bytes of checksums, of files and of what is compressed, and refused data" {
+	cat >program <<-'END'
+		import zlib
+
+		data = bytes(100000)
+		size = ctypes.c_ulong(200000)
+		packed, out = ctypes.create_string_buffer(200000), ctypes.create_string_buffer(200000)
+		call('compress', packed, ctypes.byref(size), data, ctypes.c_ulong(len(data)))
+		packed_size = size.value
+		size.value = 200000
+		call('uncompress', out, ctypes.byref(size), packed, ctypes.c_ulong(packed_size))
+		size.value = 200000
+		call('uncompress', out, ctypes.byref(size), b'nothing', ctypes.c_ulong(7))
+		library.gzopen.restype = ctypes.c_void_p
+		for mode in (b'wb', b'rb'):
+		    file = ctypes.c_void_p(call('gzopen', b'file.gz', mode))
+		    if mode == b'wb':
+		        call('gzwrite', file, data, 70000)
+		    else:
+		        for _ in range(3):
+		            call('gzread', file, out, 50000)
+		    call('gzclose', file)
+		print('packed', packed_size)
+	END
+	counting libz.so.1 program
+	traced zlib "$PYTHON" program.py
+	assert_eq "$(of compress '.calls, .errors, .rows[0].sums.bytes')" "[1,0,100000]"
+	assert_eq "$(of uncompress '.calls, .errors, .rows[0].sums.bytes, .return_codes[].name')" \
+		'[2,1,100000,"Z_DATA_ERROR"]'
+	assert_eq "$(of gzwrite '.calls, .rows[0].sums.bytes')" "[1,70000]"
+	assert_eq "$(of gzread '.calls, .errors, .rows[0].sums.bytes')" "[3,0,70000]"
+	cat >program <<-'END'
+		# The upper half of a register is not the argument's.
+		library.crc32.argtypes = [ctypes.c_ulong, ctypes.c_char_p, ctypes.c_ulong]
+		call('crc32', 0, bytes(1000), 0x700000000 + 1000)
+		call('crc32', 0, bytes(1000), 500)
+	END
+	counting libz.so.1 program
+	traced zlib "$PYTHON" program.py
+	assert_eq "$(of crc32 '.calls, .rows[0].sums.bytes')" "[2,1500]"
+}
+
+@test "curl: a transfer of a file, and one that fails, with its code" {
+	need_library libcurl.so.4
+	need_tool curl
+	echo text >file
+	ENDS_WITH=37 traced curl curl -s "file://$PWD/file" "file://$PWD/nothing"
+	assert_eq "$said" text
+	assert_eq "$(of curl_easy_perform '.calls, .errors, .return_codes[].name')" \
+		'[2,1,"CURLE_FILE_COULDNT_READ_FILE"]'
+}
+
+@test "dns: look-ups by name, and those that fail" {
+	need_tool getent
+	ENDS_WITH=2 traced dns getent ahosts localhost 127.0.0.1 no..name
+	assert_eq "$(of getaddrinfo '.calls, .errors, ([.rows[] | [.key.name.value, .errors]] | sort),
+		.return_codes[].name')" \
+		'[3,1,[["127.0.0.1",0],["localhost",0],["no..name",1]],"EAI_NONAME"]'
+}
