@@ -371,7 +371,7 @@ static __always_inline int count_call(struct fsn_stat *stat, __u32 fn)
 }
 
 /* Counts the probe hit of a filtered call. */
-static __noinline int count_aside(__u32 fn)
+static __noinline int count_filtered(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
@@ -408,7 +408,7 @@ static __noinline int count_no_slot(__u32 fn, int why)
  * Handles an untracked call whose return may be traced: no older call may match that
  * return.
  */
-static __always_inline void call_left_out(
+static __always_inline void call_untracked(
 	struct pt_regs *ctx, __u32 fn, __u64 where, bool arrived)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
@@ -455,12 +455,18 @@ static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
 	return 0;
 }
 
-enum begun { LEFT_OUT, COUNTED, FOLLOWED, NO_ROOM, INNER };
+enum begun {
+	SKIPPED,     /* filtered */
+	COUNTED,     /* not sampled */
+	TRACKED,     /* has a slot */
+	NOT_CLAIMED, /* got no slot */
+	INNER,       /* part of an outer call that has tail-called it */
+};
 
 /* True if the call is untracked, although a probe may trace its return. */
-static __always_inline bool has_no_end(enum begun begun)
+static __always_inline bool is_untracked(enum begun begun)
 {
-	return begun == LEFT_OUT || begun == COUNTED || begun == NO_ROOM;
+	return begun == SKIPPED || begun == COUNTED || begun == NOT_CLAIMED;
 }
 
 /* call_begin() without the end of the measurement, unless the call is tracked. */
@@ -477,10 +483,10 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 	int way;
 
 	if (!is_wanted(ctx, fn)) {
-		count_aside(fn);
+		count_filtered(fn);
 		if (fsn_memory_on)
-			memory_passes(ctx, fn, false);
-		return LEFT_OUT;
+			memory_untracked(ctx, fn, false);
+		return SKIPPED;
 	}
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
@@ -491,7 +497,7 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
-		return LEFT_OUT;
+		return SKIPPED;
 	if (fsn_nesting && nests)
 		parent = nest_parent(task, fn, sp);
 	way = return_is_unsafe(task, where, hijack);
@@ -502,10 +508,10 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 	if (way < 0) {
 		count_no_slot(fn, way);
 		if (fsn_memory_on)
-			memory_passes(ctx, fn, true);
+			memory_untracked(ctx, fn, true);
 		if (fsn_nesting)
 			nest_hit(fn, sp, HIT_ENTRY);
-		return way == SLOT_INNER ? INNER : NO_ROOM;
+		return way == SLOT_INNER ? INNER : NOT_CLAIMED;
 	}
 	way &= FSN_WAYS - 1;
 	slot = slot * FSN_WAYS + way;
@@ -552,7 +558,7 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 			run_more(call->start, run, fn);
 	}
 	slot_publish(set, way, call_key(fn, tgid) | byret);
-	return FOLLOWED;
+	return TRACKED;
 }
 
 /*
@@ -570,7 +576,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (run == RUN_NOW)
 		run = run_entry(stat);
 	begun = call_follow(ctx, fn, where, sp, byret, hijack, nests, stat, run);
-	if (run && begun != FOLLOWED)
+	if (run && begun != TRACKED)
 		run_over(run, fn, RUN_ENTRY);
 	return begun;
 }
@@ -581,14 +587,14 @@ static __always_inline void call_count(
 	struct task_struct *task;
 
 	if (!is_wanted(ctx, fn)) {
-		count_aside(fn);
+		count_filtered(fn);
 		if (fsn_memory_on)
-			memory_passes(ctx, fn, false);
+			memory_untracked(ctx, fn, false);
 		return;
 	}
 	count_call(stat, fn);
 	if (fsn_memory_on)
-		memory_passes(ctx, fn, true);
+		memory_untracked(ctx, fn, true);
 	if (fsn_keyed)
 		row_count(ctx, fn, sp);
 	if (fsn_processes) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Unwind rows of a file that has no table: .eh_frame_hdr is searched for the FDE of an address, and
- * the call frame instructions of its CIE and of itself are carried out up to that address. The row
- * is the same as that of lib/unwind/rows.c.
+ * Unwind rows of a file without an unwind table: searches .eh_frame_hdr for the FDE of an address,
+ * and executes the call frame instructions of its CIE and FDE up to that address. The row is the
+ * same as that of lib/unwind/rows.c.
  *
  * All bytes come from pages_copy(), which never waits: pages.bpf.h reads the page cache, and
  * tests/cfi.h reads a file in memory, so that the same source is fuzzed and compared in user space.
@@ -10,7 +10,7 @@
  * The work is cut into steps, because all of them together would exceed 512 bytes of stack and the
  * verifier's limit of instructions. A caller repeats cfi_run() and cfi_step() until .step is
  * CFI_MADE or CFI_FAILED. The cursor and the state are in memory instead of registers, because the
- * verifier would otherwise follow each way through a step with all steps after it.
+ * verifier would otherwise check each path through a step together with all steps after it.
  *
  * Hostile files: each read is within .window, each loop has a constant bound, and a file without an
  * end of its instructions fails with CFI_LONG.
@@ -22,14 +22,14 @@
 
 #define CFI_WINDOW 512
 #define CFI_MARGIN 128  /* a window with fewer bytes left in its page includes the next page */
-#define CFI_OPS    64   /* instructions carried out at once, */
-#define CFI_RUNS   128  /* and how often, for one row */
+#define CFI_OPS    64   /* instructions executed at once */
+#define CFI_RUNS   128  /* and maximum number of such batches for one row */
 #define CFI_OP_MAX 32   /* bytes of an instruction; blocks of expressions may be longer */
-#define CFI_SAVED  8    /* DW_CFA_remember_state in each other, as in lib/unwind/rows.c */
+#define CFI_SAVED  8    /* depth of DW_CFA_remember_state, as in lib/unwind/rows.c */
 #define CFI_PHDRS  32
 #define CFI_FDE_MAX (1U << 20) /* bytes */
 #define CFI_CIE_MAX 4096
-#define CFI_SEARCH 26   /* halvings of a table of 64 million functions */
+#define CFI_SEARCH 26   /* steps of a binary search in 64 million functions */
 #define CFI_ALIGN  16   /* FUNC_ALIGN of lib/unwind/rows.c */
 
 #define CFI_FP 6 /* registers of x86-64 as DWARF numbers them */
@@ -37,7 +37,7 @@
 
 enum cfi_step {
 	CFI_IDLE,
-	CFI_LOOK, /* the caller's: what is known of the file and the row */
+	CFI_LOOK, /* the caller looks up the cached row and file */
 	CFI_ELF,
 	CFI_HEAD,
 	CFI_SEGMENT,
@@ -56,7 +56,7 @@ enum cfi_why {
 	CFI_OK,
 	CFI_NO_PAGE, /* pages.missing is not in memory */
 	CFI_NO_HDR,  /* the file has no .eh_frame_hdr that can be searched */
-	CFI_BAD,     /* .eh_frame is damaged, or of a form that is not read */
+	CFI_BAD,     /* .eh_frame is damaged or not supported */
 	CFI_LONG,    /* too many instructions */
 };
 
@@ -68,11 +68,11 @@ struct cfi_state {
 	__s32 cfa, fp_offset, ret_offset;
 };
 
-/* Data that is kept of a file. */
+/* Cached data of a file. */
 enum { CFI_FILE_READ = 1, CFI_FILE_NO_HDR };
 struct cfi_file {
-	__u64 start, end; /* offsets of the segment with the code, */
-	__u64 delta;      /* and its addresses less its offsets */
+	__u64 start, end; /* offsets of the segment with the code */
+	__u64 delta;      /* its addresses minus its offsets */
 	__u64 hdr, hdr_addr;
 	__u64 table;      /* offset of the search table in .eh_frame_hdr */
 	__u64 eh_addr, eh_delta; /* of .eh_frame, the same */
@@ -96,18 +96,18 @@ struct cfi {
 	__u64 want, need; /* offset to be loaded, and that up to which bytes are required */
 	__u64 after;
 	__u64 p, leb_bits; /* cursor in .window */
-	__u64 off, at;     /* what the row is of: offset in the file, and address as the file counts */
-	__u64 fde, fde_end, fde_start, next; /* .next: where the code of the next FDE begins */
+	__u64 off, at;     /* location of the row: offset and address in the file */
+	__u64 fde, fde_end, fde_start, next; /* .next: start of the next FDE's code */
 	__u64 cie, cie_end;
 	__u64 loc, pos, stop;
-	__u64 from, bytes; /* offset of .window in the file, and how much of it is filled */
+	__u64 from, bytes; /* offset of .window in the file, and its valid bytes */
 	__u64 row;
 	__u64 code_align;
 	__s64 data_align;
 	__u64 ret_reg;
 	__u32 saved_cnt;
 	__u8 enc, is_signal, has_z, in_cie;
-	__u8 has_code, has_hdr; /* program headers of these were seen */
+	__u8 has_code, has_hdr; /* their program headers were found */
 	struct file_pages pages;
 	struct cfi_file file;
 	struct cfi_state now, first, saved[CFI_SAVED];
@@ -120,7 +120,7 @@ static __always_inline void cfi_fail(struct cfi *c, enum cfi_why why)
 	c->step = CFI_FAILED;
 }
 
-/* The window is filled from @off on, @need bytes at least, before step @after. */
+/* Schedules a fill of the window from @off on, with at least @need bytes, before step @after. */
 static __always_inline void cfi_want(struct cfi *c, __u64 off, __u64 need, enum cfi_step after)
 {
 	c->want = off;
@@ -152,7 +152,7 @@ __noinline int cfi_load(struct cfi *c)
 		goto missing;
 	c->bytes = n;
 	if (n < CFI_MARGIN) {
-		/* The verifier of 6.1 has forgotten that. */
+		/* The verifier of 6.1 has lost this bound. */
 		asm volatile("" : "+r"(n));
 		n &= CFI_MARGIN - 1;
 		if (pages_copy(&c->pages, off + n, c->window + n, CFI_WINDOW - CFI_MARGIN)) {
@@ -169,7 +169,7 @@ missing:
 	return 0;
 }
 
-/* Reads one word of a table into the window, which counts as empty afterwards. */
+/* Reads one word of a table; discards the content of the window. */
 static __always_inline __s32 cfi_word_at(struct cfi *c, __u64 off)
 {
 	c->bytes = 0;
@@ -216,7 +216,7 @@ static __always_inline __u64 cfi_leb(struct cfi *c, bool is_signed)
 	return value;
 }
 
-/* The same times what the CIE scales offsets by. */
+/* The same, multiplied by the CIE's data alignment factor. */
 static __always_inline __s64 cfi_scaled(struct cfi *c, bool is_signed)
 {
 	return (__s64)(cfi_leb(c, is_signed) * (__u64)c->data_align);
@@ -228,7 +228,7 @@ static __always_inline __s64 cfi_scaled(struct cfi *c, bool is_signed)
 #define CFI_PT_EH_FRAME 0x6474e550
 #define CFI_PF_X        1
 
-/* Program headers are read where linkers put them: in the first page. */
+/* Finds the program headers, which linkers put in the first page. */
 static __always_inline int cfi_headers(struct cfi *c)
 {
 	if (pages_copy(&c->pages, 0, c->window, 64)) {
@@ -346,7 +346,7 @@ __noinline int cfi_search(struct cfi *c)
 	c->search = (__s32)(c->at - c->file.hdr_addr);
 	c->low = 0;
 	c->high = c->file.cnt;
-	/* [low, high) narrows down to the first function that begins after the address. */
+	/* [low, high) narrows down to the first function that starts after the address. */
 	for (int i = 0; i < CFI_SEARCH; i++) {
 		if (c->low >= c->high)
 			break;
@@ -416,7 +416,7 @@ static __always_inline __u32 cfi_enc_size(__u8 enc)
 	return 0;
 }
 
-#define CFI_AUG 9 /* where the augmentation string begins */
+#define CFI_AUG 9 /* offset of the augmentation string */
 
 /* Reads the data of letter @i of that string, at .p. Returns the letter. */
 __noinline int cfi_letter(struct cfi *c, __u64 i)
@@ -453,7 +453,7 @@ __noinline int cfi_letter(struct cfi *c, __u64 i)
 	return letter;
 }
 
-/* Its instructions begin at .p of the window. */
+/* Reads the augmentation data. Then the CIE's instructions start at .p. */
 static __always_inline void cfi_augmentation(struct cfi *c)
 {
 	__u64 bytes = cfi_leb(c, false), after = c->p + bytes;
@@ -512,7 +512,7 @@ __noinline int cfi_cie(struct cfi *c)
 	return 0;
 }
 
-/* Where the FDE in the window says that its code begins. */
+/* Start address of the code of the FDE in the window. */
 static __always_inline __u64 cfi_fde_pc(const struct cfi *c, __u32 size)
 {
 	__u64 pc = size == 8 ? CFI_LONG_WORD(c, 8) : size == 4 ? CFI_WORD(c, 8) : CFI_HALF(c, 8);
@@ -524,7 +524,7 @@ static __always_inline __u64 cfi_fde_pc(const struct cfi *c, __u32 size)
 	return c->enc & 0x10 ? pc + c->fde + 8 + c->file.eh_delta : pc;
 }
 
-/* After the instructions of the CIE: those of the FDE. */
+/* Starts the instructions of the FDE, after those of the CIE. */
 __noinline int cfi_begin(struct cfi *c)
 {
 	__u64 range, end, bytes;
@@ -535,7 +535,7 @@ __noinline int cfi_begin(struct cfi *c)
 	c->first = c->now;
 	size = cfi_enc_size(c->enc);
 	range = size == 8 ? CFI_LONG_WORD(c, 16) : size == 4 ? CFI_WORD(c, 12) : CFI_HALF(c, 10);
-	/* A search table that is not this .eh_frame's. */
+	/* The search table does not match this .eh_frame. */
 	if (c->enc & 0x60 || cfi_fde_pc(c, size) != c->fde_start) {
 		cfi_fail(c, CFI_BAD);
 		return 0;
@@ -544,7 +544,7 @@ __noinline int cfi_begin(struct cfi *c)
 	if (end > c->next)
 		end = c->next;
 	if (c->at >= end) {
-		/* As close_gap() of lib/unwind/rows.c. */
+		/* Like close_gap() of lib/unwind/rows.c. */
 		cfi_made(c, c->next != ~0ULL && c->next - end < CFI_ALIGN ? FSN_UNWIND_END
 									 : FSN_UNWIND_NONE);
 		return 0;
@@ -595,7 +595,7 @@ static __always_inline void cfi_set_cfa(struct cfi *c, __u64 reg, __s64 cfa)
 	c->now.how = cfa == (__s32)cfa ? CFI_CFA_REG : CFI_CFA_OTHER;
 }
 
-/* CFA by the expression of @size bytes at @p: of linkers' stubs, and of realigned stacks. */
+/* CFA by the expression of @size bytes at @p: in linker stubs, and with realigned stacks. */
 static __always_inline int cfi_expression(struct cfi *c, __u64 p, __u64 size)
 {
 	c->now.how = CFI_CFA_OTHER;
@@ -621,7 +621,7 @@ static __always_inline int cfi_expression(struct cfi *c, __u64 p, __u64 size)
 	return 0;
 }
 
-/* The instructions whose first operand is a register. -1: @op is none of them. */
+/* Executes an instruction whose first operand is a register. Returns -1 for others. */
 static __always_inline int cfi_op_reg(struct cfi *c, __u8 op)
 {
 	__u64 reg = cfi_leb(c, false), value;
@@ -675,7 +675,7 @@ static __always_inline int cfi_op_reg(struct cfi *c, __u8 op)
 	return -1;
 }
 
-/* The others without a location, as cfi_op_reg(). */
+/* The same for other instructions that do not advance the location. */
 static __always_inline int cfi_op_plain(struct cfi *c, __u8 op)
 {
 	__u64 value;
@@ -716,7 +716,7 @@ static __always_inline int cfi_op_plain(struct cfi *c, __u8 op)
 	return cfi_op_reg(c, op);
 }
 
-/* How far @op advances the location; -1: it is another instruction. */
+/* Returns by how much @op advances the location, or -1 for other instructions. */
 static __always_inline __s64 cfi_op_advance(struct cfi *c, __u8 op)
 {
 	__u64 by;
@@ -740,7 +740,7 @@ static __always_inline __s64 cfi_op_advance(struct cfi *c, __u8 op)
 	return -1;
 }
 
-/* The bytes of an instruction at .pos are in the window, as far as there are any. */
+/* True if the window has all bytes of the instruction at .pos, up to the end of the program. */
 static __always_inline bool cfi_has_op(const struct cfi *c)
 {
 	__u64 filled = c->from + c->bytes;
@@ -749,7 +749,7 @@ static __always_inline bool cfi_has_op(const struct cfi *c)
 		(c->pos + CFI_OP_MAX <= filled || filled >= c->stop);
 }
 
-/* The instruction at .pos: whether there is another one to be carried out. */
+/* Executes the instruction at .pos. Returns true if another one follows. */
 __noinline int cfi_op(struct cfi *c)
 {
 	int bad = 0;
@@ -776,13 +776,13 @@ __noinline int cfi_op(struct cfi *c)
 	else if (by < 0)
 		bad = cfi_op_plain(c, op);
 	c->pos = c->from + c->p;
-	/* The CFA is unknown after an instruction that can't be read. */
+	/* The CFA is unknown after an unsupported instruction. */
 	if (bad || c->pos > c->stop) {
 		c->now.how = CFI_CFA_OTHER;
 		c->pos = c->stop;
 		return 0;
 	}
-	/* The state until here is the row. */
+	/* The row is the state before this location. */
 	if (c->loc > c->at)
 		c->pos = c->stop;
 	return c->pos < c->stop;
@@ -800,7 +800,7 @@ static __always_inline bool cfi_fits(__s64 offset, __s64 most)
 	return offset >= 0 && !(offset & 7) && offset / 8 <= most;
 }
 
-/* As row_of() of lib/unwind/rows.c. */
+/* Like row_of() of lib/unwind/rows.c. */
 static __always_inline __u64 cfi_row_of(const struct cfi *c)
 {
 	const struct cfi_state *s = &c->now;
@@ -836,7 +836,7 @@ static __always_inline __u64 cfi_row_of(const struct cfi *c)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-/* CFI_RUN: some instructions more. Apart from cfi_step(), because calls nest no deeper. */
+/* CFI_RUN: executes a batch of instructions. Not in cfi_step(), which would nest calls too deeply. */
 __noinline int cfi_run(struct cfi *c)
 {
 	if (!fsn_cfi || !c || c->step != CFI_RUN)
@@ -863,7 +863,7 @@ __noinline int cfi_run(struct cfi *c)
 	return 0;
 }
 
-/* The other steps, one at a time. */
+/* Executes one of the other steps. */
 __noinline int cfi_step(struct cfi *c)
 {
 	if (!fsn_cfi || !c)

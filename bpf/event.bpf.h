@@ -194,8 +194,8 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	}
 	span_left(fn, where);
 	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false, run);
-	if (has_no_end(begun))
-		call_left_out(args, fn, where, false);
+	if (is_untracked(begun))
+		call_untracked(args, fn, where, false);
 }
 
 SEC("uprobe")

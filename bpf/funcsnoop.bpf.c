@@ -55,7 +55,7 @@ int fsn_session(struct pt_regs *ctx)
 		/* The probe's overhead is part of the enclosing call. */
 		if (fsn_nesting && begun == COUNTED)
 			nest_hit(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), HIT_ENTRY);
-		return begun != FOLLOWED;
+		return begun != TRACKED;
 	}
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx), true);
@@ -96,11 +96,11 @@ int fsn_entry(struct pt_regs *ctx)
 	cookie = bpf_get_attach_cookie(ctx);
 	kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 	sp = entry_sp(ctx, cookie, kind);
-	if (has_no_end(begun))
-		call_left_out(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NO_ROOM);
+	if (is_untracked(begun))
+		call_untracked(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NOT_CLAIMED);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_COOKIE_FN_MASK, sp,
-			jump_leads(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
+			jump_target(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static __noinline int end_leaves(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
 	call_leaves(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx),
-		kind == FSN_END_REG ? 0 : jump_leads(ctx, cookie), REG_LINK(ctx));
+		kind == FSN_END_REG ? 0 : jump_target(ctx, cookie), REG_LINK(ctx));
 	return 0;
 }
 

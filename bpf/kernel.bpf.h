@@ -43,8 +43,8 @@ static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u
 		return;
 	}
 	begun = call_begin(regs, fn, where, where, 0, HIJACK_NONE, true, 0);
-	if (has_no_end(begun))
-		call_left_out(regs, fn, where, false);
+	if (is_untracked(begun))
+		call_untracked(regs, fn, where, false);
 }
 
 SEC("fsn.fentry")
@@ -170,8 +170,8 @@ static __always_inline int target_begins(struct task_struct *task, __u32 fn)
 		return 0;
 	}
 	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true, 0);
-	if (has_no_end(begun))
-		call_left_out(args, fn, where, false);
+	if (is_untracked(begun))
+		call_untracked(args, fn, where, false);
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static __always_inline int syscall_begins(struct task_struct *task, __u64 nr)
 
 	if (!fn--)
 		return 0;
-	return is_of_others(task) ? count_aside(fn) : target_begins(task, fn);
+	return is_of_others(task) ? count_filtered(fn) : target_begins(task, fn);
 }
 
 /*

@@ -126,7 +126,7 @@ static __always_inline void block_lives(struct fsn_memory *m, __u64 size)
 		raise(&m->peak[0], epoch << FSN_NS_BITS | live);
 }
 
-static __always_inline void block_lives_not(struct fsn_memory *m, __u64 size)
+static __always_inline void block_dies(struct fsn_memory *m, __u64 size)
 {
 	add(&m->n.live_bytes, -size);
 	add(&m->n.live_blocks, -1);
@@ -140,7 +140,7 @@ __noinline int block_freed(__u32 fn, __u64 size, __u32 was_live)
 	if (!m)
 		return 0;
 	if (was_live)
-		block_lives_not(m, size);
+		block_dies(m, size);
 	add(&m->n.freed_bytes, size);
 	add(&m->n.freed_blocks, 1);
 	return 0;
@@ -266,7 +266,7 @@ __noinline int block_again(__u32 place, __u64 hash)
 		add(&m->n.freed_bytes, set->block[way].size);
 		add(&m->n.freed_blocks, 1);
 	} else if (m) {
-		block_lives_not(m, set->block[way].size);
+		block_dies(m, set->block[way].size);
 	}
 	return 1;
 }
@@ -380,7 +380,7 @@ __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 	}
 	m = memory_of(of);
 	if (m)
-		block_lives_not(m, size);
+		block_dies(m, size);
 	kept->place = place;
 	kept->taken = next;
 	return 0;
@@ -435,7 +435,7 @@ static __always_inline __u64 factor_word(const struct pt_regs *ctx, const struct
 }
 
 /* Handles an untracked call: if it frees a block, the block is removed. */
-static __noinline int memory_passes(const struct pt_regs *ctx, __u32 fn, __u32 counts)
+static __noinline int memory_untracked(const struct pt_regs *ctx, __u32 fn, __u32 counts)
 {
 	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
 	__u64 pointer;
@@ -554,7 +554,7 @@ static __always_inline void block_exits(__u32 fn, __u32 i, __u64 size)
  * Removes the blocks of an exiting process from a set. Returns true if the set may have
  * blocks of another process that has no entry of its own in fsn_heaps.
  */
-__noinline int set_ends(__u32 tgid, __u32 set_no)
+__noinline int sweep_set(__u32 tgid, __u32 set_no)
 {
 	struct fsn_block_set *set = block_set(set_no);
 	__u64 seen, size, pointer;
@@ -584,14 +584,14 @@ __noinline int set_ends(__u32 tgid, __u32 set_no)
 			continue;
 		m = memory_of(fn);
 		if (m && (seen & FSN_BLOCK_STATE) == FSN_BLOCK_LIVE)
-			block_lives_not(m, size);
+			block_dies(m, size);
 		block_exits(fn, row, size);
 		block_left(block_hash(tgid, pointer), set_no);
 	}
 	return others;
 }
 
-__noinline int part_ends(__u32 tgid, __u32 part)
+__noinline int sweep_part(__u32 tgid, __u32 part)
 {
 	__u32 bits = part_bits();
 	int others = 0;
@@ -599,19 +599,19 @@ __noinline int part_ends(__u32 tgid, __u32 part)
 	for (__u32 i = 0; i < FSN_BLOCK_PART_MAX; i++) {
 		if (i >> bits)
 			break;
-		others |= set_ends(tgid, part << bits | i);
+		others |= sweep_set(tgid, part << bits | i);
 	}
 	return others;
 }
 
 /* Removes the blocks in the parts of a mask: bits of word @word. */
-__noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
+__noinline int sweep_parts(__u32 tgid, __u32 word, __u64 parts)
 {
 	int others = 0;
 
 	for (__u32 i = 0; i < 64; i++)
 		if (parts >> i & 1)
-			others |= part_ends(tgid, word * 64 + i);
+			others |= sweep_part(tgid, word * 64 + i);
 	return others;
 }
 
@@ -620,7 +620,7 @@ __noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
  * all parts; clears it if no process has set it meanwhile and no block of others was
  * found.
  */
-__noinline int heap_ends_at(__u32 tgid, __u32 n)
+__noinline int sweep_entry(__u32 tgid, __u32 n)
 {
 	struct heap *heap = heap_place(tgid, n);
 	__u32 crowded;
@@ -636,7 +636,7 @@ __noinline int heap_ends_at(__u32 tgid, __u32 n)
 		parts = crowded ? -1ULL : READ(heap->parts[word]);
 		if (!parts)
 			continue;
-		others |= word_ends(tgid, word, parts);
+		others |= sweep_parts(tgid, word, parts);
 		if (READ(heap->tgid) == tgid)
 			heap->parts[word] = 0;
 	}
@@ -646,10 +646,10 @@ __noinline int heap_ends_at(__u32 tgid, __u32 n)
 	return 0;
 }
 
-static __always_inline int heap_ends(__u32 tgid)
+static __always_inline int sweep_process(__u32 tgid)
 {
 	for (__u32 n = 0; n < HEAP_PLACES; n++)
-		heap_ends_at(tgid, n);
+		sweep_entry(tgid, n);
 	return 0;
 }
 
@@ -662,7 +662,7 @@ int fsn_heap_exit(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
-	return task->signal->live.counter ? 0 : heap_ends(task->tgid);
+	return task->signal->live.counter ? 0 : sweep_process(task->tgid);
 }
 
 /* Runs before the new program's first instruction, after all other threads are gone. */
@@ -671,7 +671,7 @@ int fsn_heap_exec(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
-	return heap_ends(task->tgid);
+	return sweep_process(task->tgid);
 }
 
 #endif

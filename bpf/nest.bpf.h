@@ -178,7 +178,7 @@ static __always_inline void nest_collect(
  * call, which was left, to @left and returns the next outer one, or 0.
  */
 #define NEST_FOUND (NEST_JUMPED << 1)
-__noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *left)
+__noinline __u64 nest_step_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *left)
 {
 	struct fsn_nest *nest = nest_at(word);
 	const struct fsn_conf *conf;
@@ -207,7 +207,7 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 	struct fsn_nest *nest;
 
 	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
-		word = nest_out(word, fn, where, &left);
+		word = nest_step_out(word, fn, where, &left);
 	if (!(word & NEST_FOUND))
 		return 0;
 	nest = nest_at(word);
@@ -406,7 +406,7 @@ struct nest_passed {
  * is part of the enclosing call's. The exit probe is not in that part, because the same
  * probe traces both returns.
  */
-static __always_inline void nest_goes_on(
+static __always_inline void nest_continue(
 	struct fsn_nest *outer, const struct fsn_nest *nest, const struct fsn_conf *conf, __s64 took)
 {
 	struct nest_parts parts = {};
@@ -442,7 +442,7 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 		took = passed->now - READ(call->start);
 		if (fsn_may_pause)
 			took -= pause_in(word & FSN_OPEN_SLOT_MASK);
-		nest_goes_on(outer, nest, conf, took);
+		nest_continue(outer, nest, conf, took);
 	}
 	nest->flags |= FSN_NEST_TAKEN;
 	return READ(nest->parent);
@@ -662,7 +662,7 @@ static __always_inline __u64 switches_of(const struct task_struct *task)
 }
 
 /* Lag of the CPU's task clock to its clock. */
-static __always_inline __u64 clock_behind(struct task_struct *task)
+static __always_inline __u64 clock_lag(struct task_struct *task)
 {
 	struct rq *rq;
 
@@ -684,7 +684,7 @@ static __noinline int split_begin(__u32 slot)
 	split->start = task->se.exec_start;
 	split->ran = task->se.sum_exec_runtime;
 	split->delay = delay_unpaused();
-	split->behind = clock_behind(task);
+	split->behind = clock_lag(task);
 	split->cpu = bpf_get_smp_processor_id();
 	split->known = 0;
 	split->slept = 0;
@@ -701,7 +701,7 @@ static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
 	__s64 off, behind, queued, most = ns;
 
 	off = task->se.exec_start - split->start - ran;
-	behind = clock_behind(task) - split->behind;
+	behind = clock_lag(task) - split->behind;
 	if (split->cpu != bpf_get_smp_processor_id())
 		off += behind;
 	else if (off > 0 && behind > 0)

@@ -3,23 +3,23 @@
  * Reads bytes of a file from the page cache, in any context: it requests no page and never waits.
  *
  * The tree of pages (struct xarray, lib/xarray.c) is read without a lock, as mapping.bpf.h reads
- * mappings. A folio counts if it says itself that it belongs to this file and to this place, and
- * that it was read in; what was copied counts if the folio still says so afterwards. Its bytes are
- * in the kernel's direct map, whose base and that of the array of struct page a command finds by
- * experiment (lib/kernel/pages.c).
+ * mappings. A folio is valid if its members name this file and this index, and if it is up to date;
+ * copied bytes are valid if the folio still is afterwards. Its bytes are in the kernel's direct map.
+ * A command finds the base of that map and of the array of struct page by a self-test
+ * (lib/kernel/pages.c).
  *
- * Huge pages of hugetlbfs, memory of memfd_secret(2) and files of DAX have other folios, or are not
- * mapped: their pages count as missing, as reclaimed pages do.
+ * Huge pages of hugetlbfs, memory of memfd_secret(2) and DAX files have other folios or are not in
+ * the direct map: their pages count as missing, like reclaimed pages.
  */
 #ifndef FUNCSNOOP_PAGES_BPF_H
 #define FUNCSNOOP_PAGES_BPF_H
 
 #include "core.bpf.h"
 
-const volatile bool fsn_cfi = false; /* rows are made of files without an unwind table */
+const volatile bool fsn_cfi = false; /* rows are built for files without an unwind table */
 const volatile __u64 fsn_vmemmap = 0, fsn_page_base = 0;
 
-#define PAGE_BYTES 64 /* of struct page, as lib/kernel/pages.c has seen */
+#define PAGE_BYTES 64 /* of struct page; checked by lib/kernel/pages.c */
 
 struct xarray {
 	void *xa_head;
@@ -39,7 +39,7 @@ struct xa_node {
 } __core;
 
 enum pageflags {
-	PG_uptodate, /* a bit of .flags: 3, or 2 before 6.3 */
+	PG_uptodate, /* bit of .flags: 3, or 2 before 6.3 */
 };
 
 /* include/linux/xarray.h */
@@ -51,31 +51,34 @@ enum pageflags {
 
 struct file_pages {
 	__u64 space;          /* struct address_space of the file */
-	__u64 page;           /* 1 + the index of the page found last; 0: none is */
-	__u64 folio, first;   /* which has it, and the index that this begins with */
-	__u64 kaddr;          /* where the page is in memory */
-	__u64 entry, shift, at; /* where the search has got to */
+	__u64 page;           /* 1 + the index of the last page found; 0: none */
+	__u64 folio, first;   /* its folio, and the folio's first index */
+	__u64 kaddr;          /* address of the page in the direct map */
+	__u64 entry, shift, at; /* state of the search */
 	__u64 missing;        /* offset of the page that was not found */
 	__u64 words[5];       /* of a folio: flags, lru (2), mapping, index; too many for a stack */
 };
 
-/* The folio belongs to @p at @first, and is read in. Its layout is checked by lib/kernel/pages.c. */
+/*
+ * True if the folio belongs to the file of @p at index @first, and is up to date. Its layout is
+ * checked by lib/kernel/pages.c.
+ */
 static __always_inline bool folio_is(struct file_pages *p, __u64 folio, __u64 first)
 {
 	return !bpf_probe_read_kernel(p->words, sizeof(p->words), (void *)folio) &&
 		p->words[3] == p->space && p->words[4] == first && p->words[0] >> bpf_core_enum_value(enum pageflags, PG_uptodate) & 1;
 }
 
-/* Read each time: what is kept in registers over calls needs room on the stack. */
+/* Volatile, because a value that is kept over calls needs stack. */
 #define PAGES_INDEX(p) (*(volatile __u64 *)&(p)->missing >> 12)
 
-/* One level down, from the node .entry to what leads to the page. */
+/* Descends one level of the tree from node .entry towards the page. */
 static __always_inline int pages_down(struct file_pages *p)
 {
 	struct xa_node *node = (void *)(p->entry - 2);
 
 	p->at = PAGES_INDEX(p) >> (p->shift & 63) & 63;
-	/* A slot at a place that is not constant can't be relocated by clang 14. */
+	/* clang 14 cannot relocate an access with a variable index. */
 	if (bpf_probe_read_kernel(
 		    &p->entry, sizeof(p->entry), (char *)&node->slots[0] + (p->at & 63) * 8))
 		return -1;
@@ -90,7 +93,7 @@ static __always_inline int pages_down(struct file_pages *p)
 	return 0;
 }
 
-/* Where the search for a page begins: in the tree's root. */
+/* Starts the search for a page at the root of the tree. */
 static __always_inline int pages_root(struct file_pages *p)
 {
 	struct address_space *space = (void *)p->space;
@@ -105,11 +108,11 @@ static __always_inline int pages_root(struct file_pages *p)
 	node = (void *)(p->entry - 2);
 	if (bpf_core_read(&p->shift, sizeof(node->shift), &node->shift))
 		return -1;
-	/* -1: the index is beyond the tree. */
+	/* The index may be beyond the tree. */
 	return PAGES_INDEX(p) >> (p->shift & 63) >> 6 ? -1 : 0;
 }
 
-/* Finds the page of @off: 0, or -1 where it is not in memory. Not static, so that it is verified once. */
+/* Finds the page of @off. Returns -1 if it is not in memory. Not static, so that it is verified once. */
 __noinline int pages_find(struct file_pages *p, __u64 off)
 {
 	if (!fsn_cfi || !p)
@@ -135,7 +138,7 @@ __noinline int pages_find(struct file_pages *p, __u64 off)
 	return 0;
 }
 
-/* @n bytes from @off on, which are in one page: 0, or -1 where it is not in memory. */
+/* Copies @n bytes from @off on, within one page. Returns -1 if the page is not in memory. */
 static __always_inline int pages_copy(struct file_pages *p, __u64 off, void *to, __u32 n)
 {
 	if (pages_find(p, off))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// BPF programs that examine the page cache for a command: the place of a page of the command's own
-// file, and the bytes at an address. They run once per request, and never by themselves.
+// BPF programs that examine the page cache for a command: the folio of a page of the command's own
+// file, and the bytes at an address. They run once per request, only for that command.
 #include "pages.bpf.h"
 
 struct folio {
@@ -32,9 +32,9 @@ struct task_struct___files {
 	struct mm_struct *mm;
 } __core;
 
-/* Asked. */
+/* Request. */
 __u64 file_fd, file_offset, addr;
-/* Answered. */
+/* Result. */
 __u64 folio, index_in_folio, pgd, page_bytes, mapping_at, index_at;
 __u64 bytes[4];
 __s64 code;

@@ -187,9 +187,9 @@ static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct
 	return part_cut(p, arg_word(ctx, p->where));
 }
 
-static __always_inline bool word_at(__u64 base, __u32 behind, __u64 *to)
+static __always_inline bool word_at(__u64 base, __u32 after, __u64 *to)
 {
-	return base && !bpf_probe_read_user(to, sizeof(*to), (void *)(base + behind - 1));
+	return base && !bpf_probe_read_user(to, sizeof(*to), (void *)(base + after - 1));
 }
 
 /* Fails if memory is not resident (never touched, swapped out), or a word is in other units. */

@@ -169,7 +169,7 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
  * known. A jump through a GOT entry leads to another file's function of the same name if
  * symbol interposition applies, and to the dynamic linker before the symbol is resolved.
  */
-static __always_inline __u64 jump_leads(const struct pt_regs *ctx, __u64 cookie)
+static __always_inline __u64 jump_target(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u64 at = REG_IP(ctx), word = 0;
 	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;
@@ -298,11 +298,11 @@ static __always_inline struct fsn_place *place_of(__u32 place)
 /*
  * True if the target's exits are hit more often by other callers than by tracked calls.
  */
-static __always_inline bool is_dear(__u32 to)
+static __always_inline bool is_expensive(__u32 to)
 {
 	struct fsn_place *place = place_of(to);
 
-	return place && place_is_dear(READ(place->hits), READ(place->ended));
+	return place && place_is_expensive(READ(place->hits), READ(place->ended));
 }
 
 /*
@@ -477,7 +477,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		return 0;
 	if (fsn_follows)
 		jump.back = return_address(where, link);
-	if (jump.back && (__u32)how >= 2 && !is_dear(((__u32)how >> 1) - 1))
+	if (jump.back && (__u32)how >= 2 && !is_expensive(((__u32)how >> 1) - 1))
 		jump.how = how;
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);

@@ -39,7 +39,7 @@ const volatile __u32 fsn_run_queue = 0;
  * True between fork() and execve() of run's COMMAND: the process still runs funcsnoop's
  * code.
  */
-static __always_inline bool is_unborn(struct task_struct *task)
+static __always_inline bool is_pre_exec(struct task_struct *task)
 {
 	/* each thread has PF_FORKNOEXEC */
 	struct task_struct *leader = task->group_leader;
@@ -56,7 +56,7 @@ static __noinline bool wait_passes(struct task_struct *task, __u32 filters)
 		return false;
 	if (filters & FSN_FILTER_PID) {
 		key = task->tgid;
-		if (!bpf_map_lookup_elem(&fsn_pids, &key) || is_unborn(task))
+		if (!bpf_map_lookup_elem(&fsn_pids, &key) || is_pre_exec(task))
 			return false;
 	}
 	if (filters & FSN_FILTER_TID) {
@@ -102,10 +102,10 @@ static __always_inline void name_thread(struct task_struct *task, char *to, __u3
 }
 
 /*
- * True if more of a wait than its time is needed. Reading the names costs as much as all
- * the rest.
+ * True if a key, a slow call or a stream needs the names of threads. Reading them costs as much as
+ * all the rest.
  */
-static __always_inline bool wait_is_told(void)
+static __always_inline bool wait_has_names(void)
 {
 	return fsn_keyed || READ(ctl.save_args) || READ(ctl.streams);
 }
@@ -172,9 +172,9 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 		wait->stack = what >> 32;
 		if (fsn_keyed || fsn_processes)
 			wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
-		if (wait_is_told() && instead != task)
+		if (wait_has_names() && instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
-		if (wait_is_told() && waker != task)
+		if (wait_has_names() && waker != task)
 			name_thread(waker, wait->waker, &wait->waker_tid);
 	}
 	call = &set->call[way];
@@ -321,7 +321,7 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	ns = now > call->start ? now - call->start : 0;
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
-	if (wait_is_told())
+	if (wait_has_names())
 		wait_args(wait, call, slot, fn);
 	how = end_in_function(fn, conf, slot, ns, 0, NULL, NULL, NULL);
 	if (READ(ctl.streams))
@@ -356,7 +356,7 @@ static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task
 	}
 	slot = no * FSN_WAYS + way;
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
-	if (wait && wait_is_told()) {
+	if (wait && wait_has_names()) {
 		name_thread(task, wait->comm, &wait->tid);
 		if (wait->instead_tid == NO_TID)
 			name_thread(before, wait->instead, &wait->instead_tid);
@@ -410,13 +410,13 @@ static __always_inline void wait_woken(struct task_struct *task)
 /* A thread woken while on a CPU does not wait. */
 static __always_inline void woken(struct task_struct *task)
 {
-	bool told = fsn_off_cpu && wait_is_told();
+	bool named = fsn_off_cpu && wait_has_names();
 
-	if (!told && !fsn_run_queue)
+	if (!named && !fsn_run_queue)
 		return;
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return;
-	if (told)
+	if (named)
 		wait_woken(task);
 	if (fsn_run_queue && wait_is_wanted(task))
 		wait_begins(task, task, bpf_get_current_task_btf(), WAIT_OF(fsn_run_queue - 1, 0),
@@ -441,7 +441,7 @@ int fsn_wakeup_new(__u64 *ctx)
  * Abandons a wait of @task that is switched out: its CPU was not traced. A wait of the
  * same kind is abandoned by the one that starts now.
  */
-static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
+static __always_inline void wait_abandon(struct task_struct *task, __u32 fn)
 {
 	__u64 where = as_number(task);
 	__u32 tgid = task->tgid, i = set_index(tgid, where);
@@ -463,9 +463,9 @@ int fsn_switch(__u64 *ctx)
 		now = waits_end(next, prev);
 	if (prev->pid && state & TASK_DEAD) {
 		if (fsn_off_cpu)
-			wait_is_over(prev, fsn_off_cpu - 1);
+			wait_abandon(prev, fsn_off_cpu - 1);
 		if (fsn_run_queue)
-			wait_is_over(prev, fsn_run_queue - 1);
+			wait_abandon(prev, fsn_run_queue - 1);
 		return 0;
 	}
 	if (!prev->pid || !wait_is_wanted(prev))
@@ -473,7 +473,7 @@ int fsn_switch(__u64 *ctx)
 	begins = runs ? fsn_run_queue : fsn_off_cpu;
 	ends = runs ? fsn_off_cpu : fsn_run_queue;
 	if (ends)
-		wait_is_over(prev, ends - 1);
+		wait_abandon(prev, ends - 1);
 	if (!begins)
 		return 0;
 	if (fsn_walks_stacks)

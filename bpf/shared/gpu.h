@@ -12,9 +12,8 @@
 #define FSN_GPU_LIB      "funcsnoop-gpu"
 
 /*
- * Each library also has probes of provider funcsnoop_gpu_duty that are never executed.
- * Attaching one requests recording for one of the given number of seconds. X(what,
- * number, seconds).
+ * The library also has probes of provider funcsnoop_gpu_duty, which are never executed.
+ * Attaching one requests that one second in N is recorded. X(what, number, N).
  */
 #define FSN_GPU_DUTY_PROVIDER FSN_GPU_PROVIDER "_duty"
 #define FSN_GPU_DUTY_CNT      16

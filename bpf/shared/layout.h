@@ -347,7 +347,7 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 /* --- stacks ---------------------------------------------------------------------------------- */
 
 #define FSN_STACKS       16384 /* different ones */
-/* Of any size, and written where they lie: BPF_F_INNER_MAP, BPF_F_MMAPABLE. */
+/* Tables of any size, filled through mmap(): BPF_F_INNER_MAP, BPF_F_MMAPABLE. */
 #define FSN_TABLE_FLAGS ((1U << 12) | (1U << 10))
 #define FSN_STACK_PROBES 16
 #define FSN_STACK_PIECES 2 /* of frames, for each on an average */

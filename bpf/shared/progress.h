@@ -64,7 +64,7 @@ struct fsn_held {
 
 /* A call in progress. The calls of a set share one cache line, their keys another. */
 struct fsn_call {
-	/* stack address at the return address; bpf/slots.bpf.h */
+	/* stack address; for a user function, that of its return address */
 	unsigned long long where;
 	unsigned long long start; /* CLOCK_MONOTONIC, ns */
 	unsigned long long task;  /* address of the thread's task_struct */
@@ -91,7 +91,7 @@ struct fsn_mark {
 
 /*
  * A tail-called function that is not in the group. Its probes also slow down its other
- * callers. Once these hit them more often than tracked calls do (place_is_dear()), no
+ * callers. Once these hit them more often than tracked calls do (place_is_expensive()), no
  * more calls are tracked to it, and the next command with write access removes the links.
  */
 struct fsn_place {
@@ -101,12 +101,12 @@ struct fsn_place {
 	unsigned int link, link_cnt; /* the pins of its links: link_cnt from link_N */
 	unsigned int removed;        /* the links are removed */
 };
-#define FSN_DEAR_MIN 1024
+#define FSN_EXPENSIVE_MIN 1024
 
-static inline __attribute__((always_inline)) int place_is_dear(
+static inline __attribute__((always_inline)) int place_is_expensive(
 	unsigned long long hits, unsigned long long ended)
 {
-	return hits >= FSN_DEAR_MIN && hits > 2 * ended;
+	return hits >= FSN_EXPENSIVE_MIN && hits > 2 * ended;
 }
 
 /*

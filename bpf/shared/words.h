@@ -107,7 +107,7 @@ enum fsn_exit {
 	/* entry and exit are one instruction: both are counted, no times */
 	FSN_EXIT_SAME,
 	FSN_EXIT_EARLY,  /* as RET, but on an earlier instruction, which needs no single-step */
-	/* as RETURN, but the kernel may reclaim the memory that it needs to trace all */
+	/* as RETURN, but the kernel can miss some returns */
 	FSN_EXIT_SOME,
 	FSN_EXIT_CNT
 };
@@ -123,7 +123,7 @@ enum fsn_judge {
 
 /* maximum number of results of a function that are not errors */
 #define FSN_OK_CODES    4
-/* ranges of one function; an address outside them is outside the function */
+/* ranges of one function; code in further ones counts as outside */
 #define FSN_JUMP_RANGES 32
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
@@ -280,7 +280,7 @@ static inline unsigned int price_noise_ns(enum price_site site)
 	return site == PRICE_STEPPED ? 3000 : 400;
 }
 
-/* How a function is limited whose overhead would exceed --budget. */
+/* How a function is limited whose overhead would exceed --overhead. */
 enum limit {
 	LIMIT_NONE,
 	LIMIT_SAMPLED, /* one of N calls is timed */
@@ -410,7 +410,7 @@ struct call {
 
 enum fsn_by {
 	FSN_BY_NONE,   /* the function has no such argument */
-	FSN_BY_NUMBER, /* an argument; the others are not arguments */
+	FSN_BY_NUMBER, /* an argument */
 	FSN_BY_TEXT,   /* text that an argument points to */
 	FSN_BY_CALLER, /* the return address of the call */
 	FSN_BY_THREAD,
@@ -443,10 +443,7 @@ static inline __attribute__((always_inline)) unsigned long long key_class(unsign
 	return n - (n >> 1);
 }
 
-/*
- * Key of a communicator: NCCL's own hash, or its address if NCCL does not know it (.ranks
- * 0).
- */
+/* Key of an NCCL communicator: its hash, or, with .ranks 0, the address of another argument. */
 struct fsn_communicator {
 	unsigned long long hash;
 	int rank, ranks, device;

@@ -384,7 +384,7 @@ size_t places_sweep(const struct group *g)
 		struct fsn_place *p = &places[i];
 
 		if (p->removed ||
-			!place_is_dear(__atomic_load_n(&p->hits, __ATOMIC_RELAXED),
+			!place_is_expensive(__atomic_load_n(&p->hits, __ATOMIC_RELAXED),
 				__atomic_load_n(&p->ended, __ATOMIC_RELAXED)))
 			continue;
 		unpin_links(g, p->link, p->link_cnt);
