@@ -21,8 +21,8 @@ need_library() { # SONAME...
 	done
 }
 
-# Runs COMMAND with the calls of a preset counted: $said is what it printed, $output the statistics.
-# Returns are seen whatever other processes with the library do in their signal handlers.
+# Runs COMMAND with the calls of a preset counted: $said is its output, $output the statistics.
+# Return probes are used for any signal handlers of other processes with the library.
 traced() { # PRESET COMMAND...
 	fsn -s "${ENDS_WITH-0}" run "$1" --overhead none --no-children \
 		--probe exit=return --json -o run.json -- "${@:2}"
@@ -35,7 +35,7 @@ of() { # FUNCTION EXPR
 	jq -c --arg name "$1" "(.groups? // .)[0].functions[] | select(.name == \$name) | [$2]" <<<"$output"
 }
 
-# What the program counted under NAME.
+# The program's own count of NAME.
 counted() { # NAME
 	sed -n "s/^$1 //p" <<<"$said"
 }
@@ -169,7 +169,7 @@ counting() { # SONAME PROGRAM
 		"[[1,1]]"
 }
 
-@test "zlib: bytes of checksums, of files and of what is compressed, and refused data" {
+@test "zlib: sums bytes of checksums, files and compressed data, and counts bad data" {
 	cat >program <<-'END'
 		import zlib
 
