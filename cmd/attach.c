@@ -57,7 +57,7 @@ static void note_closed(const struct attach_options *o, const struct bpffs *fs)
 
 	if (access_is_blocked(fs, &o->attach.access, &mode))
 		cmd_note(o->g,
-			"'%.*s' lets nobody else pass (mode %04o): 'chmod o+x %.*s' does",
+			"other users cannot reach the group: '%.*s' has mode %04o; run 'chmod o+x %.*s'",
 			len, fs->path, mode, len, fs->path);
 }
 
@@ -156,7 +156,7 @@ static void print_draft(const struct attach_options *o, const struct draft *draf
 	for (size_t i = 0; i < draft->missing_cnt; i++)
 		functions_add_missing(table, draft->missing[i]);
 	if (!draft->failure.code && libfind_denied(draft->finder))
-		cmd_note(o->g, "processes that may not be looked at: %zu",
+		cmd_note(o->g, "processes not searched, because their mappings cannot be read: %zu",
 			libfind_denied(draft->finder));
 	if (o->config)
 		printf("%s:\n", draft->name);
@@ -289,7 +289,7 @@ static int leave_group(struct attach_options *o, const struct draft *draft,
 	if (doc)
 		json_add_draft(doc, draft, &opts->budget);
 	else if (!o->g->quiet)
-		printf("%s: attached as it is to be, counts on\n", draft->name);
+		printf("%s: already attached and up to date\n", draft->name);
 	return 0;
 }
 
@@ -352,7 +352,7 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
 	if (there == THERE_OTHER)
-		cmd_note(o->g, "group '%s' was another one: attached anew, its counters begin at 0",
+		cmd_note(o->g, "group '%s' was out of date: attached again, its counters start at 0",
 			draft->name);
 	note_no_tables(o, &report.no_tables);
 	if (doc)

@@ -121,7 +121,7 @@ int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, 
 	int cnt, failed = 0;
 
 	if (o->words.cnt || o->name)
-		return err_set(err, -ERR_USAGE, "--config with a folder takes no GROUP and no --name");
+		return err_set(err, -ERR_USAGE, "--config with a directory takes no GROUP and no --name");
 	cnt = scandir(folder, &entries, is_json, alphasort);
 	if (cnt < 0)
 		return err_sys(err, -errno, "cannot read '%s'", folder);

@@ -183,10 +183,10 @@ static void print_table(const struct globals *g, const struct files *files,
 		table_print(table, g, stdout);
 	else
 		cmd_note(g, tell_all_missing(files, pass_missing, NULL)
-				? "of %zu nodes none stands out in what it was compared in"
+				? "none of %zu nodes differs, as far as they were compared"
 				: "%zu nodes are alike", files->cnt);
 	if (c->windows < 2)
-		cmd_note(g, "who is behind can't be told without two intervals that all nodes have");
+		cmd_note(g, "nodes that are behind are not detected: that needs two intervals that all nodes have");
 }
 
 static int print_json(const struct globals *g, const struct files *files,
@@ -232,7 +232,7 @@ static int run(struct globals *g, int argc, char **argv)
 
 	cmd_parse(g, &cmd_compare, argc, argv, &o);
 	if (o.words.cnt < 2)
-		return cmd_usage(g, "files of two nodes or more are wanted");
+		return cmd_usage(g, "at least two nodes are required");
 	if (read_files(&o.words, &files, &err))
 		return cmd_fail(g, &err);
 	compare_nodes(files.nodes, files.cnt, &c);

@@ -388,7 +388,7 @@ const struct command cmd_list = { "list", "[functions|inflight|...]",
 	"[GROUP...]\nfunctions GROUP...\npresets\ntargets FUNCTION...\ninflight [GROUP...]\n"
 	"allocations [GROUP...]",
 	"Show what is attached, the functions of groups, the presets, what could be\n"
-	"probed, calls that have not returned, or memory that was not given back.\v"
+	"probed, calls that have not returned, or memory that was not freed.\v"
 	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
 	"shows that it can't be running any more.\n"
 	"Example: funcsnoop list inflight --older-than 10s --stack" };

@@ -386,10 +386,10 @@ int list_allocations(
 										   : EXIT_DONE;
 	if (h.lost)
 		cmd_note(g,
-			"%llu blocks found no room and are not here: attach the group again with --replace --limit allocations=N",
+			"%llu blocks were not tracked: table full; attach the group again with --replace --limit allocations=N",
 			(unsigned long long)h.lost);
 	if (h.bulk_frees && h.any)
-		cmd_note(g, "%llu call%s may have given back all memory of a device or context: what is here from before may be of that",
+		cmd_note(g, "%llu call%s may have freed all memory of a device or context: older blocks listed here may be freed",
 			(unsigned long long)h.bulk_frees, h.bulk_frees == 1 ? "" : "s");
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;

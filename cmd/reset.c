@@ -32,8 +32,8 @@ static int run(struct globals *g, int argc, char **argv)
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;
 }
 
-const struct command cmd_reset = { "reset", "[GROUP...]", "start the statistics afresh", run,
-	ON_RESET, "[GROUP...]", "Start the statistics of groups afresh; without GROUP, of all.\v"
+const struct command cmd_reset = { "reset", "[GROUP...]", "reset the statistics", run,
+	ON_RESET, "[GROUP...]", "Reset the statistics of groups; without GROUP, of all groups.\v"
 	"Probes stay attached, and no call is lost or counted twice. 'funcsnoop\n"
 	"stats --reset' reads and resets in one step.\n"
 	"Examples:\n"

@@ -190,7 +190,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	code = run_draft(a, s->o->name, &s->set, &s->draft, err);
 	a->draft.ret_lacks = NULL;
 	if (s->lacks) {
-		cmd_note(s->o->g, "%s yet: it is waited for", err->msg);
+		cmd_note(s->o->g, "%s yet: waiting for it", err->msg);
 		return 0;
 	}
 	if (code)

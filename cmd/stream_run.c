@@ -372,8 +372,8 @@ static void tell_of_silence(const struct run *r)
 				group_info(g).name);
 		else if ((r->o->filter.slow || r->o->alert) && !group_has_slow(g))
 			cmd_note(r->o->g,
-				"no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' says "
-				"from when on",
+				"no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' "
+				"sets the threshold",
 				group_info(g).name, group_info(g).name);
 	}
 }

@@ -362,7 +362,7 @@ fix_fail 10 0 - 0 0 10"
 	capture "$FIX/call" add 10
 	fsn -s 1 attach g fix_ret --lib "$LIB"
 	assert_output ""
-	assert_stderr_match "^funcsnoop attach: .*group 'g' is attached already$"
+	assert_stderr_match "^funcsnoop attach: .*group 'g' is already attached$"
 	assert_stderr_match "^hint: use --replace to replace it, or --name NAME to attach under another name$"
 	assert_numbers g "fix_add 10 0 10 0 0 0"
 	fsn detach g
@@ -563,7 +563,7 @@ plus 10 0 10 0 0 0"
 	write_config
 	fsn attach hz fix_add --lib "$LIB"
 	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/config.json"
-	assert_stderr_match "group 'hz' is attached already$"
+	assert_stderr_match "group 'hz' is already attached$"
 	fsn list --json
 	assert_json 'map([.name, .libraries[0]])' "[[\"hz\",\"$REAL\"]]"
 	fsn detach hz
@@ -610,8 +610,8 @@ ids_of() { # GROUP: of its maps
 	a=$(ids_of a) b=$(ids_of b)
 	capture "$FIX/call" add 3
 	start_unit
-	assert_output "a: attached as it is to be, counts on
-b: attached as it is to be, counts on"
+	assert_output "a: already attached and up to date
+b: already attached and up to date"
 	assert_eq "$(ids_of a) $(ids_of b)" "$a $b" "maps"
 
 	# One group changed; an invalid file, and one after it.
@@ -620,7 +620,7 @@ b: attached as it is to be, counts on"
 	echo "{ \"c_sym\": { \"fix_fail\": \"fix_fail\" }, \"lib\": \"$LIB\" }" >"$dir/30-c.json"
 	echo '{' >"$dir/40-c.json.dpkg-old"
 	start_unit -s 1
-	assert_stderr "funcsnoop attach: group 'b' was another one: attached anew, its counters begin at 0
+	assert_stderr "funcsnoop attach: group 'b' was out of date: attached again, its counters start at 0
 funcsnoop attach: $dir/20-bad.json:2:1: the file ends too early
 funcsnoop attach: 1 of 3 files of '$dir' failed"
 	assert_eq "$(ids_of a)" "$a" "maps of a"
@@ -644,24 +644,24 @@ funcsnoop attach: 1 of 3 files of '$dir' failed"
 	assert_eq "$(ids_of b)" "$b" "maps of b"
 	fsn detach a b c
 	fsn -s 2 attach x --refresh --config "$dir"
-	assert_stderr_match '^funcsnoop attach: --config with a folder takes no GROUP'
+	assert_stderr_match '^funcsnoop attach: --config with a directory takes no GROUP'
 }
 
 @test "other stacks, and a cgroup that was made again, are another group to --refresh" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --stacks all
 	fsn attach g fix_add --lib "$LIB" --stacks all --refresh
-	assert_output "g: attached as it is to be, counts on"
+	assert_output "g: already attached and up to date"
 	fsn attach g fix_add --lib "$LIB" --stacks python --refresh
-	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	assert_stderr_match "^funcsnoop attach: group 'g' was out of date"
 	own_cgroup cgroup.procs "no cgroup of its own"
 	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --replace
 	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --refresh
-	assert_output "g: attached as it is to be, counts on"
+	assert_output "g: already attached and up to date"
 	rmdir "$CGROUP"
 	mkdir "$CGROUP"
 	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --refresh
-	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	assert_stderr_match "^funcsnoop attach: group 'g' was out of date"
 	capture "${IN_CGROUP[@]}" "$FIX/call" add 3
 	fsn stats g --json
 	assert_json '.[0].functions[0].calls' 3
@@ -697,8 +697,8 @@ funcsnoop attach: $dir/30-c.json: cannot open '/nowhere/libnone.so': No such fil
 funcsnoop attach: $dir/40-c.json: group 'c' is that of $dir/30-c.json
 funcsnoop attach: 3 of 4 files of '$dir' failed"
 	start_unit -s 1
-	assert_output "a: attached as it is to be, counts on
-b: attached as it is to be, counts on"
+	assert_output "a: already attached and up to date
+b: already attached and up to date"
 	fsn detach a b
 }
 
@@ -710,11 +710,11 @@ b: attached as it is to be, counts on"
 	fsn attach g fix_add --lib "$own" --refresh
 	refute_output_match counts
 	fsn attach g fix_add --lib "$own" --refresh
-	assert_output "g: attached as it is to be, counts on"
+	assert_output "g: already attached and up to date"
 	cp "$LIB" "$own.new"
 	mv "$own.new" "$own"
 	fsn attach g fix_add --lib "$own" --refresh
-	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	assert_stderr_match "^funcsnoop attach: group 'g' was out of date"
 	fsn list --json
 	assert_json '.[0].stale' false
 	fsn detach g

@@ -115,7 +115,7 @@ $LIB ($REAL) 2 path"
 	assert_json '.[0].libraries | map([.path, .found, .functions])' \
 		"[[\"$lib\",\"mapped by pid $pid\",1]]"
 	dry fix_add --lib onlythere
-	assert_stderr_match "^funcsnoop attach: processes that may not be looked at: [0-9]+$"
+	assert_stderr_match "^funcsnoop attach: processes not searched, because their mappings cannot be read: [0-9]+$"
 	rm "$lib"
 	dry -s 1 fix_add --lib onlythere --pid "$pid"
 	assert_stderr "funcsnoop attach: no library 'onlythere' that can be used: '$lib' is deleted, but process $pid still has it mapped

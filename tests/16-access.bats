@@ -367,8 +367,8 @@ v,calls"
 	need_readers
 	chmod 0700 "$FUNCSNOOP_BPFFS"
 	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
-	assert_stderr "funcsnoop attach: '$FUNCSNOOP_BPFFS' lets nobody else pass (mode 0700): \
-'chmod o+x $FUNCSNOOP_BPFFS' does"
+	assert_stderr "funcsnoop attach: other users cannot reach the group: '$FUNCSNOOP_BPFFS' has mode 0700; \
+run 'chmod o+x $FUNCSNOOP_BPFFS'"
 	read_as -s 1 stats g
 	assert_stderr_match "cannot open .*: Permission denied"
 	chmod o+x "$FUNCSNOOP_BPFFS"

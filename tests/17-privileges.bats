@@ -212,7 +212,7 @@ as_user() { # [-s STATUS] UID CMD...
 	as_user 1 XDG_CONFIG_HOME="$config" "$PLAIN" list presets
 	assert_output_match '^zzmine '
 	as_user -s 1 1 FUNCSNOOP_BPFFS=/nowhere "$PLAIN" list
-	assert_stderr_match "cannot open bpffs folder '/nowhere'"
+	assert_stderr_match "cannot open bpffs directory '/nowhere'"
 	# ...the other does not.
 	as_user 1 XDG_CONFIG_HOME="$config" HOME="$config" "$CAPPED" list presets
 	refute_output_match zzmine

@@ -200,7 +200,7 @@ has_sampled() {
 	fsn list functions g --json
 	assert_json '.[0].functions | map(.name)' '["rate_cold"]'
 	fsn -s 1 attach g 'rate_c*' --lib "$RATES" --overhead 5%
-	assert_stderr_match "group 'g' is attached already$"
+	assert_stderr_match "group 'g' is already attached$"
 	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --replace
 	fsn list functions g --json
 	assert_eq "$(limits | jq -c 'map(select(.[1] == null))')" '[["rate_cold",null]]'

@@ -200,15 +200,15 @@ refused() { # COND PLACE MESSAGE
 @test "a condition that makes no sense is wrong usage, with the place in the text" {
 	refused 'v == 1 && nosuch > 3' 11 "no function has an argument 'nosuch'"
 	refused 'text > 3' 8 "'text' is text, which is compared with"
-	refused 'v == "x"' 6 "'v' is no text"
+	refused 'v == "x"' 6 "'v' is not text"
 	refused 'text < "x"' 6 'text is compared by == and != only'
 	refused 'v==1 && v==2 && v==3 && v==4 && v==5' 33 'more than 4 terms'
 	refused 'v = 1' 3 'one of == != < <= > >= is missing here'
-	refused 'v == ' 6 'neither a number'
+	refused 'v == ' 6 'expected a number'
 	refused 'v == 1 v == 2' 8 '&& or the end is missing here'
 	refused '' 1 "an argument's name is missing here"
 	refused 'v == 99999999999999999999' 6 'the number is too large'
-	refused 'v == 16777216T' 6 'neither a number'
+	refused 'v == 16777216T' 6 'expected a number'
 	refused 'v == 17179869184G' 6 'the number is too large'
 	refused 'text == "x' 9 'the text has no end'
 	refused 'text == "a2345678901234567890123456789012"' 9 'the text is longer than 31 bytes'

@@ -120,7 +120,7 @@ ty_u64 0x5 2 2 10"
 	fsn -s 2 attach --config "$CONFIG" v --key result
 	assert_stderr_match "^funcsnoop attach: --by 'result' of no function is a number\$"
 	fsn -s 2 attach --config "$CONFIG" a --key result --exit none
-	assert_stderr_match "^funcsnoop attach: --by 'result': no function's end is seen\$"
+	assert_stderr_match "^funcsnoop attach: --by 'result': no function's return is traced\$"
 	fsn attach --config "$CONFIG" n --key result
 	assert_stderr_match "^funcsnoop attach: calls of 1 of the 2 functions are not broken down"
 	capture "$FIX/typed" ty_i8 1 1 ty_i8
@@ -416,7 +416,7 @@ row_sums() {
 		calls[v]>0|has no \[KEY=VALUE\]
 		calls[]>0|has no \[KEY=VALUE\]
 		calls[v=1,v=1,v=1,v=1]>0|has no \[KEY=VALUE\] or up to 3
-		p99[v=1]>0s|: p99 is not known by key, but of what GPUs do$
+		p99[v=1]>0s|: p99 by key is known only for GPU activity$
 		p999[v=1]>0s|: p999 is not known by key$
 	EOF
 	fsn detach t
@@ -647,17 +647,17 @@ streamed() { # PROGRAM
 		fsn -s 2 attach g pr_walk pr_copy --lib "$p" --key "$name"
 		assert_stderr_match "^funcsnoop attach: --by '.*' $said\$"
 	done <<-'EOF'
-		desc->nope|is no member of what is there
-		desc->dims|is an array: which of it is to be said, as in \[0\]
+		desc->nope|is not a member of the structure
+		desc->dims|is an array: add an index, such as \[0\]
 		desc->dims[4]|is outside of its array
-		desc->dims[x]|has an index that is no number
-		desc->shape|is no number of up to 8 bytes
-		desc->next->rank|is behind a second pointer, and one can be followed
-		desc->rank.x|is no member: there is no structure
-		desc->|is no member of what is there
-		desc->rank x|is not ARG->MEMBER, with .MEMBER or \[N\] behind it
+		desc->dims[x]|has an index that is not a number
+		desc->shape|is not a number of up to 8 bytes
+		desc->next->rank|is reached through a second pointer, and only one is followed
+		desc->rank.x|is not a member: there is no structure
+		desc->|is not a member of the structure
+		desc->rank x|is not ARG->MEMBER, optionally followed by .MEMBER or \[N\]
 		n->x|is behind no pointer
-		path->x|is no member: there is no structure
+		path->x|is not a member: there is no structure
 	EOF
 	fsn -s 2 attach g pr_walk --lib "$p" --sum 'desc->rank'
 	assert_stderr_match "is a member, and those are keys only"

@@ -57,11 +57,11 @@ ncclBroadcast fa93daea854b060b 3/8 2 2"
 
 @test "where a library's communicators have their rank is refused unless its functions agree" {
 	fsn -s 1 attach nccl --lib "$FIX/disagree/libncclstub.so" --key communicator
-	assert_stderr_match "^funcsnoop attach: --by 'communicator': where a communicator of .*\
-/disagree/libncclstub.so has its rank can't be told: ncclCommUserRank, ncclCommCount and \
+	assert_stderr_match "^funcsnoop attach: --by 'communicator': cannot find the rank in communicators of .*\
+/disagree/libncclstub.so: ncclCommUserRank, ncclCommCount and \
 ncclCommCuDevice disagree\$"
 	fsn attach nccl --lib "$FIX/disagree/libncclstub.so"
-	assert_stderr_match "^funcsnoop attach: group 'nccl': --by 'communicator': where .* disagree\$"
+	assert_stderr_match "^funcsnoop attach: group 'nccl': --by 'communicator': cannot find the rank in .* disagree\$"
 	fsn list nccl --json
 	assert_json '[.[0].options | .keys, .sums]' '[[],["bytes"]]'
 	fsn detach nccl
@@ -237,7 +237,7 @@ kernel=plain \\(func=0x"
 	cp "$MOCK" "$BATS_TEST_TMPDIR/libcuda.so.1"
 	fsn run cuda-driver --by kernel --format csv -o "$BATS_TEST_TMPDIR/csv" -- \
 		env LD_PRELOAD="$BATS_TEST_TMPDIR/libcuda.so.1" "$FIX/kernels" driver
-	assert_stderr_match "'libcuda\.so\.1' yet: it is waited for"
+	assert_stderr_match "'libcuda\.so\.1' yet: waiting for it"
 	assert_eq "$(tr -d '\r' <"$BATS_TEST_TMPDIR/csv" | awk -F, '
 		NR == 1 { for (i = 1; i <= NF; i++) col[$i] = i; next }
 		{ print $col["function"], $col["kernel"], $col["calls"] }' | sort)" \

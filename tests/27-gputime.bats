@@ -173,7 +173,7 @@ libToolsInjection has libcupti\$"
 	fsn stats gpu
 	assert_output_match '^kernels +add<float> +5 '
 	assert_stderr_match '^funcsnoop stats: 1 of these was counted but not timed: the driver has lost its times$'
-	assert_stderr_match '^funcsnoop stats: process [0-9]+: libcuptimock.so had no room for 3 records$'
+	assert_stderr_match '^funcsnoop stats: process [0-9]+: libcuptimock.so dropped 3 records$'
 	fsn detach gpu
 }
 
@@ -357,10 +357,10 @@ idle() {
 	fsn attach gpu --lib "$GPU"
 	job tell 1000
 	fsn stats gpu
-	refute_stderr_match 'had no room$'
+	refute_stderr_match 'table full$'
 	job tell 1100
 	fsn stats gpu
-	assert_stderr_match '^funcsnoop stats: what other processes than these 1024 say of theirs had no room$'
+	assert_stderr_match '^funcsnoop stats: the state of other processes than these 1024 is not known: table full$'
 	fsn detach gpu
 }
 
@@ -527,7 +527,7 @@ windows() { # WINDOW PERIOD: of the job
 		gpu --duty 1/7|: '1/7' is not 1/N with N one of 1 2 3 .* 300 600\$
 		gpu --duty 2/3|: '2/3' is not 1/N with N one of 1 2
 		gpu --duty 30|: '30' is not 1/N
-		t --lib $FIX/libfix.so.1 fix_add --duty 1/30| is for what GPUs do: not in group 't'\$
+		t --lib $FIX/libfix.so.1 fix_add --duty 1/30| is only for GPU activity: not in group 't'\$
 	EOF
 	fsn list
 	assert_output ""
@@ -545,7 +545,7 @@ windows() { # WINDOW PERIOD: of the job
 	while IFS='|' read -r args said; do
 		# shellcheck disable=SC2086 # words
 		fsn -s 2 attach $args --lib "$GPU" --lib "$FIX/libcudamock.so"
-		assert_stderr_match "^funcsnoop attach: $said: it is not known of what GPUs do\$"
+		assert_stderr_match "^funcsnoop attach: $said: not known for GPU activity\$"
 	done <<-'EOF'
 		gpu --stacks slow|--by stack
 		gpu-copies --stacks 10|--by stack
@@ -609,7 +609,7 @@ ns::scale 50 100000"
 	fsn run gpu --stacks all --format folded -o "$dir/folded" -- env LD_PRELOAD="$dir/libcuda.so.1" \
 		CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
 		"$FIX/gpujob" heard 10 heard 4 launches "$dir/libcuda.so.1"
-	assert_stderr_match "'libcuda\.so\.1' yet: it is waited for"
+	assert_stderr_match "'libcuda\.so\.1' yet: waiting for it"
 	assert_eq "$(sed 's/.*;//' "$dir/folded" | awk '{ us[$1] += $2 } END { for (k in us) print k, us[k] }' |
 		sort)" "add<float> 400
 more 6

@@ -78,7 +78,7 @@ need_fentry() {
 	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
 	fsn list targets k:vfs_read k:bpf_get_current_task_btf k:vfs_read_such
 	assert_output_match '^k:vfs_read +.struct file [*]file, char [*]buf, size_t count, loff_t [*]pos. -> ssize_t(; refused: this kernel has no .*)?$'
-	assert_output_match '^k:bpf_get_current_task_btf +.*refused: programs like ours run in it$'
+	assert_output_match '^k:bpf_get_current_task_btf +.*refused: BPF programs run in it or call it$'
 	assert_stderr "funcsnoop list: no function 'vfs_read_such' in the kernel's BTF"
 	fsn list targets kprobe:vfs_write --json
 	assert_json '.[] | [.target, .name, .kind, .library, .ret, .declared]' \

@@ -198,9 +198,9 @@ all_of() { # FIELD: added up over all functions
 	assert_json '.[0].functions[] | select(.name == "heap_malloc")
 		| [.live_blocks, .live_blocks + .lost_blocks]' '[8,100]'
 	fsn list allocations heap
-	assert_stderr_match '^funcsnoop list: 92 blocks found no room and are not here: attach the group again with --replace --limit allocations=N$'
+	assert_stderr_match '^funcsnoop list: 92 blocks were not tracked: table full; attach the group again with --replace --limit allocations=N$'
 	fsn stats heap
-	assert_stderr_match '^funcsnoop stats: 92 blocks are not among what is held: no room; attach the group again with --replace --limit allocations=N$'
+	assert_stderr_match '^funcsnoop stats: 92 blocks are not in the live memory: table full; attach the group again with --replace --limit allocations=N$'
 	end_held
 	# All threads at one set: what they free of others is of those, or unknown.
 	start_bg heap "$HEAP" --wait --wait-end crowd 20000 16
@@ -241,11 +241,11 @@ assert_held_on_gpu() { # HOW GROUP BULK
 	assert_json '.[0].health.bulk_frees' "$3"
 	if (($3)); then
 		fsn stats "$2"
-		assert_stderr_match 'stats: 1 call may have given back all memory of a device or context: '
+		assert_stderr_match 'stats: 1 call may have freed all memory of a device or context: '
 	fi
 	fsn list allocations "$2"
 	if (($3)); then
-		assert_stderr_match 'list: 1 call may have given back all memory of a device or context: '
+		assert_stderr_match 'list: 1 call may have freed all memory of a device or context: '
 	fi
 	assert_output_match "^$2 +5.0 kB +5 .* (cudaMalloc|cuMemAlloc_v2|ncclMemAlloc) +$1\+0x"
 	fsn list allocations "$2" --json

@@ -155,7 +155,7 @@ leave_of_detach() {
 	capture setpriv --bounding-set -sys_admin,-checkpoint_restore --inh-caps -all \
 		"$FUNCSNOOP" list
 	assert_stderr_match \
-		"^funcsnoop list: process $CALLED \(call\) has [1-9][0-9]* breakpoints without an owner\$"
+		"^funcsnoop list: process $CALLED \(call\) has [1-9][0-9]* orphaned breakpoints\$"
 	assert_stderr_match "^hint: a command was killed while it changed probes"
 	assert_eq "$(ls "$FOLDER")" ""
 	end_called

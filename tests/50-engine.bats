@@ -106,7 +106,7 @@ case_jumps() { # MODE EXIT
 	assert_eq "$(awk '$1 == "eng_jump_reg" { print $2, $3, $4, $5, $8 }' <<<"$output")" "4 - - - -"
 	# Nor is it known what they returned, and whether it took long.
 	assert_eq "$(awk '$1 == "eng_jump_reg" { print $(NF - 2), $(NF - 1) }' <<<"$output")" "- -"
-	assert_stderr "funcsnoop stats: 4 calls left by a jump and are not timed ('funcsnoop list functions g' shows whose); --probe exit=return would see their ends, where that is safe"
+	assert_stderr "funcsnoop stats: 4 calls left through tail calls and are not timed ('funcsnoop list functions g' shows whose); --probe exit=return would time them, where that is safe"
 	fsn stats g --by process --json
 	assert_json '[.[0].functions[] | .processes[] | [.calls, .returns, .total_ns != null]] | sort' \
 		'[[4,0,false],[4,4,true],[8,8,true]]'

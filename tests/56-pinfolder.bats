@@ -176,7 +176,7 @@ in_turn() { # NAME TIMES
 	FUNCSNOOP_BPFFS=/nosuch fsn list --json "--bpffs=$FUNCSNOOP_BPFFS"
 	assert_output '{"version":1,"groups":[]}'
 	fsn -s 1 --bpffs /nosuch list
-	assert_stderr_match "^funcsnoop list: cannot open bpffs folder '/nosuch': No such file"
+	assert_stderr_match "^funcsnoop list: cannot open bpffs directory '/nosuch': No such file"
 }
 
 @test "pins: an entry that is not a group is neither listed nor touched" {
@@ -322,7 +322,7 @@ in_turn() { # NAME TIMES
 	for i in 1 2 3 4; do
 		wait_bg -s any "attach$i"
 		((status)) || ((++good))
-		((status == 0)) || assert_stderr_match "group 'g' is attached already"
+		((status == 0)) || assert_stderr_match "group 'g' is already attached"
 	done
 	assert_eq "$good" 1
 	fsn detach g

@@ -128,7 +128,7 @@ hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 attach g f --sample -3
 	for share in 5 x% -5% 5%% 1.2.3% '' 0x5%; do
 		fsn -s 2 attach g f --overhead "$share"
-		assert_stderr_match "^funcsnoop attach: --overhead '$share': a share is wanted, such as 5%$"
+		assert_stderr_match "^funcsnoop attach: --overhead '$share' is not a share such as 5%$"
 	done
 	for share in 0% 0.001% 10001%; do
 		fsn -s 2 attach g f --overhead "$share"
@@ -199,7 +199,7 @@ hint: 'funcsnoop help${args:+ ${args%% *}}' shows the usage"
 		attach g f --lib|funcsnoop attach: option '--lib' needs a value
 		attach g f -l|funcsnoop attach: option '-l' needs a value
 		reset --json=1|funcsnoop reset: option '--json' takes no value
-		stats --top 0|funcsnoop stats: --top '0' is not a number from 1 on
+		stats --top 0|funcsnoop stats: --top '0' is not a number above 0
 		version x|funcsnoop version: takes no argument 'x'
 	END
 	fsn -s 2 --jsno list

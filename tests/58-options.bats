@@ -26,7 +26,7 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 		attach g f --by stack:some|--by is stack, stack:slow or stack:1/N, not 'stack:some'
 		attach g f --by stack:1/0|--by is stack, stack:slow or stack:1/N, not 'stack:1/0'
 		attach g f --by none,arg1|--by none cannot be combined with another --by, or --sum
-		attach g f --share abc|--share: 'abc' is no mode such as 0640
+		attach g f --share abc|--share: 'abc' is not a mode such as 0640
 		attach g f --share all|--share all needs a mode or a group: --share 0644,all
 		attach g f --sample 0hz|--sample '0' is not a number from 1 to 10000
 		attach g f --sample 1/0|--sample '0' is not a number from 1 to 2147483648
@@ -43,9 +43,9 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 		stats --format prometheus:buckets=99|--format buckets '99' is not a number from 1 to 25
 		stats --format prometheus:x|--format is buckets=N or path, not 'x'
 		stats --format json:path|buckets and path are details of --format prometheus and openmetrics
-		stats --top 5x|--top '5x' is not a number from 1 on
+		stats --top 5x|--top '5x' is not a number above 0
 		stats --top 0%|--top '0%' is not from 0.01% to 10000%
-		list allocations --top x|--top 'x' is no size: 4096, 64K, 1M, 2G
+		list allocations --top x|--top 'x' is not a size such as 4096, 64K, 1M or 2G
 		stream --only x|--only is slow, failed, a duration such as 5ms, or 1/N, not 'x'
 		run g f --count --with memory|--with memory needs the returns of calls: not with --count
 		run g f --count --show hist|--show hist cannot be combined with --count

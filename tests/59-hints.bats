@@ -52,12 +52,12 @@ hint_table() {
 		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
 		use --pid without + to probe the process alone; --force follows children anyway|--pid PID+ with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
-		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe|calls that leave by a jump|50-engine: stats: untracked tail calls have no duration, and the table says why
+		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would time them, where that is safe|calls that leave by a jump|50-engine: stats: untracked tail calls have no duration, and the table says why
 		%zu name%s, such as '%s', %s only imported: --lib %s|--lib with a glob of imported names|functions that are only imported are found where the hint says
 		%zu name%s, such as '%s', %s only imported: probe the library that defines %s|the library of imported names is not installed|imported names of a library that is not there
 		%zu name%s, such as '%s', %s only imported: use '%s:%s'|LIB:glob of imported names|a glob of imported names is asked of the library that has them
 		%zu process%s could not be examined: needs CAP_SYS_PTRACE%s|an unknown library, unprivileged|another user's process
-		'%s' is no document of 'funcsnoop stats --json'|(an error) --diff with another file|a document to compare with is written by the command that is named
+		'%s' is not a document of 'funcsnoop stats --json'|(an error) --diff with another file|a document to compare with is written by the command that is named
 		'%s': %s; declare "args" in a configuration, or use arg1 to arg%d|--if with a name, without debug information|arguments without a type are declared, or numbered
 		'bpftool -f link show id %u' shows the process or pin; they count until it is gone|detach while another process or pin holds a link|a link that is held is shown by bpftool as the hint says
 		'funcsnoop help attach' shows how to attach a group|stream without a group|a stream without a group names a command that says how to attach one
@@ -97,7 +97,7 @@ hint_table() {
 		did you mean '%s%s'|a tracepoint without its category|a near name has the library or prefix by which it is found
 		did you mean 't:%s:%s'|CATEGORY:EVENT without prefix|notation that is no FUNCTION here is answered with one
 		each probe needs a file descriptor, of which there are at most %PRId64: raise 'ulimit -n'|feature where perf links are the best|-: kernels before 6.6
-		group '%s' of %s uses that preset for what it does not declare|a broken preset of the configuration's group|a broken preset of the same name is named by the configuration that uses it
+		group '%s' of %s inherits the declarations of that preset|a broken preset of the configuration's group|a broken preset of the same name is named by the configuration that uses it
 		hint: 'funcsnoop help%s%s' shows the usage\n|wrong usage|wrong usage names a command that shows the usage
 		in flight: %s; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
 		it is part of funcsnoop: name its path with --lib|gpu: without libfuncsnoop-gpu.so next to the program|a program without its library for GPUs is given the path
@@ -112,7 +112,7 @@ hint_table() {
 		needs CAP_SYS_ADMIN%s, or a tracefs that root mounted: 'mount -t tracefs tracefs %s'|t: without a mounted tracefs|tracepoints need root, or a tracefs that is mounted
 		needs root; try with sudo|another user's bpffs, unprivileged|without privilege, where no bpffs is mounted
 		needs root; try with sudo, or name a mounted one with --bpffs|/sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
-		no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' says from when on|stream --slow without --slow|slow calls are remembered as the hint says
+		no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' sets the threshold|stream --slow without --slow|slow calls are remembered as the hint says
 		no capability is missing: kernel lockdown, a seccomp filter or a security module forbids it|EPERM with all capabilities|a refusal with all capabilities is none of theirs
 		only a directory of root or your own is used; remove it, or name another bpffs with --bpffs|a directory in bpffs of another user|a directory in bpffs that others can write, or that another user made
 		only root and the owner of '%s' may|detach by another user|readers and writers of a group
@@ -153,8 +153,8 @@ hint_table() {
 		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
 		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: a user who maps very many copies of a library keeps nobody from probing it
 		group '%s' does not follow memory: attach the group again with --replace --with memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
-		%llu blocks found no room and are not here: attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
-		%s not among what is held: no room; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
+		%llu blocks were not tracked: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
+		%s not in the live memory: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
 		a command follows --: 'funcsnoop run%s'|run PRESET COMMAND without --|the command of a preset follows two dashes
 		children of the command are not traced: %zu other processes map the same file and would pay for it; --force traces children|run COMMAND while very many map the file|children of a process that shares its file with many
@@ -761,7 +761,7 @@ many_map() { # COUNT FILE
 	echo '{' >"$presets/mine.json"
 	echo '{ "mine_sym": { "plus": "fix_add" }, "lib": "'"$LIB"'" }' >"$config"
 	fsn -s 1 attach --config "$config" --dry-run
-	assert_stderr_match "^hint: group 'mine' of .*c.json uses that preset for what it does not declare$"
+	assert_stderr_match "^hint: group 'mine' of .*c.json inherits the declarations of that preset$"
 	rm "$presets/mine.json"
 	fsn attach --config "$config" --dry-run
 }
@@ -1237,16 +1237,16 @@ own_namespace() { # STATUS SCRIPT CMD...
 		start_bg b env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/copy" bash -c 'echo "ready "; read -r'
 		wait_ready b
 		fsn list allocations malloc
-		hint=$(sed -n 's/^funcsnoop list: [0-9]* blocks found no room and .*: attach the group again with \(.*\)N$/\1/p' <<<"$stderr")
+		hint=$(sed -n 's/^funcsnoop list: [0-9]* blocks were not tracked: .*; attach the group again with \(.*\)N$/\1/p' <<<"$stderr")
 		fsn stats malloc
 		if ((more)); then
 			assert_eq "$hint" "--replace --limit allocations="
-			assert_stderr_match "not among what is held: no room; attach the group again with --replace --limit allocations=N$"
+			assert_stderr_match "not in the live memory: table full; attach the group again with --replace --limit allocations=N$"
 			# shellcheck disable=SC2086	# words
 			fsn attach "${heap[@]}" ${hint}100000
 		else
 			assert_eq "$hint" ""
-			refute_stderr_match "no room"
+			refute_stderr_match "table full"
 		fi
 		stop_bg b
 	done

@@ -554,7 +554,7 @@ c
 		'[{"group":"g","functions":[{"name":"a","calls":-1}]}]' '[] x'; do
 		echo "$text" >"$BATS_TEST_TMPDIR/bad.json"
 		fsn -s 1 stats g --diff "$BATS_TEST_TMPDIR/bad.json"
-		assert_stderr_match 'is no document of .funcsnoop stats --json.$'
+		assert_stderr_match 'is not a document of .funcsnoop stats --json.$'
 	done
 	fsn -s 1 stats g --diff /nowhere.json
 	assert_stderr "funcsnoop stats: cannot open '/nowhere.json': No such file or directory"

@@ -87,7 +87,7 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	assert_json .windows 0
 	assert_eq "$(found)" "ncclAllReduce - b fewer 640 641"
 	fsn compare "$DIR"/?.json
-	assert_stderr "funcsnoop compare: who is behind can't be told without two intervals that all nodes have"
+	assert_stderr "funcsnoop compare: nodes that are behind are not detected: that needs two intervals that all nodes have"
 	moment x t0 ncclAllReduce 0 0
 	fsn compare "$DIR"/{a,c,x}.json --json
 	assert_eq "$(found)" "ncclAllReduce - x absent 0 641"
@@ -193,9 +193,9 @@ g - b absent 0 20"
 	echo '{' >"$DIR/bad.json"
 	moment a t0 f 1 1
 	fsn -s 2 compare "$DIR/a.json"
-	assert_stderr_match '^funcsnoop compare: files of two nodes or more are wanted'
+	assert_stderr_match '^funcsnoop compare: at least two nodes are required'
 	fsn -s 1 compare "$DIR/a.json" "$DIR/bad.json"
-	assert_stderr_match "bad.json' is no document of 'funcsnoop stats --json'"
+	assert_stderr_match "bad.json' is not a document of 'funcsnoop stats --json'"
 	fsn -s 1 compare "$DIR/a.json" /nowhere.json --json
 	assert_json '.error | test("nowhere")' true
 	fsn -s 2 compare "$DIR/a.json" "$DIR/a.json"
@@ -219,7 +219,7 @@ g - b absent 0 20"
 	echo '[]' >"$DIR/e.json"
 	fsn compare "$DIR"/{a,b,c}.json --fail-if any
 	assert_output ""
-	assert_stderr "funcsnoop compare: of 3 nodes none stands out in what it was compared in
+	assert_stderr "funcsnoop compare: none of 3 nodes differs, as far as they were compared
 funcsnoop compare: node 'c' has nothing of group 'nccl': not compared
 funcsnoop compare: node 'a' has nothing of group 'cuda': not compared
 funcsnoop compare: node 'b' has nothing of group 'cuda': not compared"

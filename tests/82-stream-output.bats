@@ -641,7 +641,7 @@ hint: 'funcsnoop list functions g' shows them"
 @test "no slow calls to be expected: a note says so" {
 	attach_fix fix_add
 	fsn stream g --slow -d 0.1
-	assert_stderr "funcsnoop stream: no call of group 'g' is slow: 'funcsnoop set g --slow DUR' says from when on
+	assert_stderr "funcsnoop stream: no call of group 'g' is slow: 'funcsnoop set g --slow DUR' sets the threshold
 funcsnoop stream: watching 1 function of 1 group"
 	fsn detach g
 }

@@ -343,7 +343,7 @@ late_lib() { # NAME
 		fsn run g fix_alias_a --lib fixlate --link "$link" -- "$FIX/dlcall" "$lib" fix_alias_a 5
 		assert_eq "$(calls_of fix_alias_a)" 5 "with $link links"
 	done
-	assert_stderr_match "no library or program 'fixlate' yet: it is waited for"
+	assert_stderr_match "no library or program 'fixlate' yet: waiting for it"
 	nothing_left
 }
 

@@ -109,7 +109,7 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 	if (code || (filters && !*terms))
 		return code;
 	if (o->has_condition)
-		return err_set(err, -ERR_USAGE, "--if more than once: && stands between terms");
+		return err_set(err, -ERR_USAGE, "--if more than once: join the terms with &&");
 	o->has_condition = true;
 	return condition_parse(terms, &o->condition, err);
 }
@@ -334,7 +334,7 @@ static const char *memory_choose(struct attach_options *o)
 	if (!o->attach.blocks)
 		o->attach.blocks = BLOCKS_USUAL;
 	if (!o->keys.key_cnt && !o->no_keys && keys_add(&o->keys, "caller", &err))
-		return "--with memory: no key is left for who calls";
+		return "--with memory: no key is left for the caller";
 	if (o->keys.key_cnt)
 		o->attach.keys = &o->keys;
 	return NULL;

@@ -229,7 +229,7 @@ static int check_gpu(struct attach_options *o, struct draft *draft, struct err *
 	if (i == draft->probed_cnt)
 		return draft->duty <= 1 ? 0
 					: err_set(err, -ERR_USAGE,
-						  "--duty is for what GPUs do: not in group '%s'",
+						  "--duty is only for GPU activity: not in group '%s'",
 						  draft->name);
 	if (o->attach.sample > 1 && !o->sample_duty)
 		return check_duty(o->attach.sample, err);
@@ -237,7 +237,7 @@ static int check_gpu(struct attach_options *o, struct draft *draft, struct err *
 	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
 		if (keys_at(o->attach.keys, theirs[k].by) &&
 			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
-			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
+			err_set(err, -ERR_USAGE, "%s: not known for GPU activity",
 				theirs[k].said);
 			return err_hint(err,
 				"presets cuda and cuda-driver have it, for the calls that launch kernels");

@@ -234,7 +234,7 @@ static const char *stats_contradiction(struct stats_options *o)
 		isatty(STDOUT_FILENO))
 		return "--format pprof is nothing for a terminal: --output";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
-		return "metrics with --interval need --output, which is written anew each time";
+		return "metrics with --interval need --output, which is rewritten each time";
 	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)
 		return "metrics are counted on from one reading to the next: no --reset";
 	for (size_t i = 0; i < o->check_cnt; i++)

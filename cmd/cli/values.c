@@ -93,7 +93,7 @@ int read_from_one(void *at, const struct option_row *opt, char *arg, struct err 
 	uint64_t n;
 
 	if (!digits(arg, &n) || !n)
-		return err_set(err, -ERR_USAGE, "--%s '%s' is not a number from 1 on",
+		return err_set(err, -ERR_USAGE, "--%s '%s' is not a number above 0",
 			opt->name, arg);
 	*(size_t *)at = n;
 	return 0;
@@ -110,7 +110,7 @@ int read_share(void *at, const struct option_row *opt, char *arg, struct err *er
 	if (!isdigit((unsigned char)*arg) || strcmp(arg + len, "%") != 0 ||
 		strchr(arg, '.') != strrchr(arg, '.'))
 		return err_set(err, -ERR_USAGE,
-			"--%s '%s': a share is wanted, such as 5%%", opt->name, arg);
+			"--%s '%s' is not a share such as 5%%", opt->name, arg);
 	if (percent < 0.01 || percent > SHARE_MAX_PERCENT)
 		return err_set(err, -ERR_USAGE, "--%s '%s' is not from 0.01%% to %d%%",
 			opt->name, arg, SHARE_MAX_PERCENT);
@@ -127,7 +127,7 @@ int read_duration(void *at, const struct option_row *opt, char *arg, struct err 
 		return err_wrap(err, "--%s", opt->name);
 	if (*ns < opt->min)
 		return err_set(
-			err, -ERR_USAGE, "--%s '%s' is no time at all", opt->name, arg);
+			err, -ERR_USAGE, "--%s '%s' is too short", opt->name, arg);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ int read_size(void *at, const struct option_row *opt, char *arg, struct err *err
 	if (!size_parse(arg, bytes) && *bytes >= opt->min && *bytes <= opt->max)
 		return 0;
 	if (opt->max == UINT64_MAX)
-		return err_set(err, -ERR_USAGE, "--%s '%s' is no size: 4096, 64K, 1M, 2G",
+		return err_set(err, -ERR_USAGE, "--%s '%s' is not a size such as 4096, 64K, 1M or 2G",
 			opt->name, arg);
 	put_size(opt->min, from);
 	put_size(opt->max, to);
@@ -354,7 +354,7 @@ int read_users(void *at, const struct option_row *opt, char *arg, struct err *er
 	if (is_all(at, opt, arg))
 		return 0;
 	if (strchr(arg, ':'))
-		return err_set(err, -ERR_USAGE, "--%s '%s' is no user", opt->name, arg);
+		return err_set(err, -ERR_USAGE, "--%s '%s' is not a user", opt->name, arg);
 	if (access_parse_owner(arg, &uid, &gid, err))
 		return err_wrap(err, "--%s", opt->name);
 	return list_add(at, &uid, sizeof(uid), err);

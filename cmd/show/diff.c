@@ -416,7 +416,7 @@ static int unknown_figure(const char *text, struct err *err)
 
 	for (size_t i = 0; i < cnt; i++)
 		words[i] = figures[ids[i]].word;
-	err_set(err, -EINVAL, "--fail-if '%s' does not begin with what stats knows",
+	err_set(err, -EINVAL, "--fail-if '%s' does not start with a metric of stats",
 		text);
 	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
 }
@@ -579,7 +579,7 @@ int check_keys_known(const struct report *r, const struct check *checks, size_t 
 			}
 		if (found && !spread)
 			return err_set(err, -ERR_USAGE,
-				"--fail-if '%s': %s is not known by key, but of what GPUs do",
+				"--fail-if '%s': %s by key is known only for GPU activity",
 				checks[k].text, figures[checks[k].figure].word);
 		if (!checks[k].of_cnt || !r->cnt || known)
 			continue;

@@ -130,15 +130,15 @@ static void note_no_slot(const struct health_of *h, uint64_t n)
 			counted(n, "of these was", "of these were").text,
 			n == 1 ? "its times" : "their times");
 	else
-		NOTE(h, "%s counted but not timed: no place for one more in flight",
+		NOTE(h, "%s counted but not timed: too many calls in progress",
 			counted(n, "call was", "calls were").text);
 }
 
 static void note_jumped(const struct health_of *h, uint64_t n)
 {
 	NOTE(h,
-		"%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe",
-		counted(n, "call left by a jump and is", "calls left by a jump and are").text,
+		"%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would time them, where that is safe",
+		counted(n, "call left through a tail call and is", "calls left through tail calls and are").text,
 		group_info(h->rg->s->group).name);
 }
 
@@ -146,14 +146,14 @@ static void note_unmatched(const struct health_of *h, uint64_t n)
 {
 	NOTE(h, "%s: begun before, in a parent, or past the entry%s",
 		counted(n, "return without its call", "returns without their call").text,
-		h->abandoned ? "; or coroutines copy their stack: some of the calls given up have returned, too"
+		h->abandoned ? "; or coroutines copy their stack: some abandoned calls have returned"
 			     : "");
 }
 
 static void note_bulk_frees(const struct health_of *h, uint64_t n)
 {
 	if (h->live_blocks)
-		NOTE(h, "%s may have given back all memory of a device or context: what is held from before may be of that",
+		NOTE(h, "%s may have freed all memory of a device or context: older live memory may be freed",
 			counted(n, "call", "calls").text);
 }
 
@@ -210,8 +210,8 @@ static const struct health_row rows[] = {
 	{ "lost_conditions", "call was", "calls were",
 		"not counted: the text that --if compares was not in memory",
 		STATS(lost_conditions), NULL },
-	{ "missed", "entry or end was", "entries and ends were",
-		"not seen since the attach: the kernel leaves a program out where it runs already",
+	{ "missed", "entry or return was", "entries and returns were",
+		"not traced since the attach: the kernel skips a BPF program that is already running",
 		HEALTH(missed), NULL },
 	{ "inner_launches", NULL, NULL, NULL, HEALTH(inner_launches), note_inner_launches },
 	{ "lost_slow", NULL, NULL, NULL, STATS(lost_slow), note_slow },
@@ -309,7 +309,7 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 	whole = 1000 * calls[FSN_WALK_OUTERMOST] / all;
 	if (most == FSN_WALK_NO_TABLE)
 		stacks_cut_by(rg, by, sizeof(by));
-	report_note(r, f, "%u.%u %% of stacks are whole; of the others most %s%s", (unsigned int)whole / 10,
+	report_note(r, f, "%u.%u %% of stacks are complete; of the others most %s%s", (unsigned int)whole / 10,
 		(unsigned int)whole % 10, stack_end_text(most), by);
 }
 
@@ -375,10 +375,10 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 			report_note(r, f, "process %d: no record for %u s: its GPU does nothing, or another profiler has them",
 				pid, said->idle_s);
 		if (said->dropped)
-			report_note(r, f, "process %d: %s had no room for %llu records", pid, who, said->dropped);
+			report_note(r, f, "process %d: %s dropped %llu records", pid, who, said->dropped);
 	}
 	if (rg->whole->gpu_cnt >= FSN_GPUS)
-		report_note(r, f, "what other processes than these %u say of theirs had no room", FSN_GPUS);
+		report_note(r, f, "the state of other processes than these %u is not known: table full", FSN_GPUS);
 	if (stacks_of_launches(rg, &kernels, &known))
 		report_note(r, f, "of %s the launches of %llu have a stack",
 			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
@@ -402,7 +402,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 			NOTE(&h, "%s %s", counted(n, row->one, row->many).text, row->advice);
 	}
 	if (h.lost_blocks)
-		NOTE(&h, "%s not among what is held: no room; attach the group again with --replace --limit allocations=N",
+		NOTE(&h, "%s not in the live memory: table full; attach the group again with --replace --limit allocations=N",
 			counted(h.lost_blocks, "block is", "blocks are").text);
 	print_ends(r, rg, f);
 	print_stackless(r, rg, f);

@@ -997,7 +997,7 @@ static const struct view views[] = {
 		fill_bandwidth, "no collective of it was called since, by communicator and with bytes: attach nccl",
 		NULL, json_write_stats },
 	{ "key", LABELS(function_labels), VIEW_PACE | VIEW_METRICS, { USE_ROW },
-		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
+		fill_keys, "no calls by key since", NULL, json_write_stats },
 	{ "hist", LABELS(hist_labels), VIEW_PACE, {},
 		fill_hist, "no call has returned since", print_hist, json_write_stats },
 	{ "errors", LABELS(error_labels), 0, {},

@@ -133,7 +133,7 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 
 	if (bpffs_open_group(fs, name, &fd, NULL))
 		return 0;
-	err_set(err, -EEXIST, "group '%s' is attached already", name);
+	err_set(err, -EEXIST, "group '%s' is already attached", name);
 	return err_hint(err,
 		"use --replace to replace it, or --name NAME to attach under another name");
 }

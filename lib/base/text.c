@@ -59,7 +59,7 @@ static int read_fraction(
 static int not_duration(struct err *err, const char *text)
 {
 	return err_set(err, -EINVAL,
-		"'%s' is no duration (a number with ns, us, ms, s, m or h)", text);
+		"'%s' is not a duration (a number with ns, us, ms, s, m or h)", text);
 }
 
 int duration_parse(const char *text, uint64_t *ret_ns, struct err *err)

@@ -224,7 +224,7 @@ int communicator_find(struct elf_file *elf, uint32_t *ret_at, struct err *err)
 	}
 	if (!code && agree(members, ret_at) != 1)
 		return err_set(err, -EBADMSG,
-			"where a communicator of %s has its rank can't be told: "
+			"cannot find the rank in communicators of %s: "
 			"ncclCommUserRank, ncclCommCount and ncclCommCuDevice disagree", path);
 	return code;
 }

@@ -274,7 +274,7 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 	if (!at)
 		return 0;
 	if (at >= t->at.strings_size)
-		return damaged(t->f, err, "a symbol's name lies outside the names");
+		return damaged(t->f, err, "a symbol's name is outside the string table");
 	name = t->at.strings + at;
 	max = t->at.strings_size - at;
 	if (max > ELF_MAX_NAME)

@@ -287,8 +287,8 @@ static void lib_places_read(const char *root, struct lib_places *places)
 	read_cache(root, places);
 	add_list(places, root, secure_getenv("LD_LIBRARY_PATH"), "LD_LIBRARY_PATH");
 	for (size_t i = 0; i < ARRAY_SIZE(default_dirs); i++)
-		add_dir(places, root, default_dirs[i], "default library folder");
-	add_matches(places, root, "", known_dirs, ARRAY_SIZE(known_dirs), "well-known folder");
+		add_dir(places, root, default_dirs[i], "default library directory");
+	add_matches(places, root, "", known_dirs, ARRAY_SIZE(known_dirs), "well-known directory");
 }
 
 /* Adds those that @program may load from its own environment. */

@@ -21,7 +21,7 @@ int access_parse_mode(const char *text, mode_t *ret_mode, struct err *err)
 	errno = 0;
 	mode = strtoul(text, &end, 8);
 	if (errno || end == text || *end || text[0] < '0' || text[0] > '7' || mode > 0777)
-		return err_set(err, -EINVAL, "'%s' is no mode such as 0640", text);
+		return err_set(err, -EINVAL, "'%s' is not a mode such as 0640", text);
 	if (mode & (S_IWGRP | S_IWOTH | S_IXUSR | S_IXGRP | S_IXOTH))
 		return err_set(
 			err, -EPERM, "mode '%s' gives more than the right to read", text);
@@ -54,7 +54,7 @@ int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct 
 	if (group)
 		*group++ = '\0';
 	if (!*user && (!group || !*group))
-		return err_set(err, -EINVAL, "'%s' is no USER:GROUP", text);
+		return err_set(err, -EINVAL, "'%s' is not USER:GROUP", text);
 	if (*user && !parse_id(user, &uid)) {
 		pw = getpwnam(user);
 		if (!pw)

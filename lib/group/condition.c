@@ -130,7 +130,7 @@ static int read_number(struct reading *r, struct condition_term *t)
 	}
 	if (!isdigit((unsigned char)*p) || isalnum((unsigned char)*end) || *end == '_')
 		return fail_at(r->text, r->at, r->err,
-			"neither a number (with K, M or G perhaps), a name nor \"text\"");
+			"expected a number (optionally with K, M or G), a name or \"text\"");
 	if (errno || t->number > (t->negative ? 1ULL << 63 : UINT64_MAX) >> shift)
 		return fail_at(r->text, r->at, r->err, "the number is too large");
 	t->number <<= shift;
@@ -317,7 +317,7 @@ static int bind_name(const struct binding *b, struct fsn_term *ret)
 		ret->value[0] = 1;
 	else if (strcmp(name, "NULL") && strcmp(name, "false"))
 		return fail_at(b->c->text, b->t->value_at, b->err,
-			"'%s' has no value '%s'; text stands in double quotes", b->t->arg, name);
+			"'%s' has no value '%s'; put text in double quotes", b->t->arg, name);
 	return 0;
 }
 
@@ -325,7 +325,7 @@ static int bind_text(const struct binding *b, struct fsn_term *ret)
 {
 	if (b->arg && b->arg->value.kind != TYPE_STRING &&
 		b->arg->value.kind != TYPE_UNKNOWN)
-		return fail_at(b->c->text, b->t->value_at, b->err, "'%s' is no text",
+		return fail_at(b->c->text, b->t->value_at, b->err, "'%s' is not text",
 			b->t->arg);
 	ret->width = 0;
 	memcpy(ret->value, b->t->value, FSN_COND_TEXT);

@@ -408,7 +408,7 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 			return err_set(err, -ERR_USAGE, "%s '%s' %s", option, names[i].name,
 				found[i].why);
 		if (names[i].by == FSN_BY_RESULT)
-			return err_set(err, -ERR_USAGE, "%s '%s': no function's end is seen",
+			return err_set(err, -ERR_USAGE, "%s '%s': no function's return is traced",
 				option, names[i].name);
 		if (names[i].by == FSN_BY_COMMUNICATOR)
 			return err_set(err, -ERR_USAGE,

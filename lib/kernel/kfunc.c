@@ -257,7 +257,7 @@ const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f)
 	size_t cnt;
 
 	if (is_our_own(f->name))
-		return "programs like ours run in it";
+		return "BPF programs run in it or call it";
 	if (!k->names_read)
 		read_names(k);
 	if (!k->names.cnt)

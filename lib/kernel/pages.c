@@ -159,7 +159,7 @@ static int try_all(struct trial *t)
 	t->found->vmemmap = t->skel->bss->folio +
 		(t->skel->bss->index_in_folio - pfn) * KERNEL_PAGE_BYTES;
 	if (find_base(t, pfn))
-		return fail(t, -ENOENT, "the kernel's memory is not where it is looked for");
+		return fail(t, -ENOENT, "kernel memory is not at the expected address");
 	for (size_t i = 0; i < PAGES; i++) {
 		code = find_page(t, i);
 		if (code || t->skel->bss->code || !is_at(t, i, place_of(t)))

@@ -101,7 +101,7 @@ static void judge_shadow(
 		say(&results[EXPERIMENT_CALL], ANSWER_YES, "%s", code_unshadowed);
 	} else if (ends[JOB_SHADOW] != END_FINE) {
 		say(&results[EXPERIMENT_SHADOW], ANSWER_UNKNOWN,
-			"no process with a shadow stack could be had");
+			"cannot start a process with a shadow stack");
 		results[EXPERIMENT_CALL] = results[EXPERIMENT_SHADOW];
 	} else {
 		judge(&results[EXPERIMENT_SHADOW], lab, ends[JOB_SHADOWED_RETURN],

@@ -71,7 +71,7 @@ static int open_mount(const char *dir, bool create, struct err *err)
 
 	if (fd < 0) {
 		code = -errno;
-		err_sys(err, code, "cannot open bpffs folder '%s'", dir);
+		err_sys(err, code, "cannot open bpffs directory '%s'", dir);
 		if (code == -EACCES)
 			hint_root(code, CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 		return code;
@@ -92,7 +92,7 @@ static int open_mount(const char *dir, bool create, struct err *err)
 	close(fd);
 	fd = open(dir, PATH_FLAGS);
 	if (fd < 0)
-		return err_sys(err, -errno, "cannot open bpffs folder '%s'", dir);
+		return err_sys(err, -errno, "cannot open bpffs directory '%s'", dir);
 	return TAKE_FD(fd);
 }
 
@@ -175,7 +175,7 @@ static int bpffs_remake(struct bpffs *fs, struct err *err)
 	int code;
 
 	if (mount_fd < 0)
-		return err_sys(err, -errno, "cannot open the folder of '%s'", fs->path);
+		return err_sys(err, -errno, "cannot open the directory of '%s'", fs->path);
 	code = open_folder(mount_fd, fs, &fd, err);
 	if (!code && dup3(fd, fs->fd, O_CLOEXEC) < 0)
 		code = err_sys(err, -errno, "cannot open '%s'", fs->path);
@@ -296,7 +296,7 @@ int bpffs_publish(struct bpffs *fs, const char *name, bool replace, struct err *
 	if (errno != EEXIST)
 		return err_sys(err, -errno, "cannot name group '%s'", name);
 	if (!replace)
-		return err_set(err, -EEXIST, "group '%s' is attached already", name);
+		return err_set(err, -EEXIST, "group '%s' is already attached", name);
 	if (renameat2(fs->fd, stage, fs->fd, name, RENAME_EXCHANGE) == 0)
 		return 0;
 	if (errno != EINVAL)

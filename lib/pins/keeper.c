@@ -153,7 +153,7 @@ int keeper_start(
 	int code;
 
 	if (!bpffs_open(dir, false, &fs, NULL) && is_there(&fs, name))
-		return err_set(err, -EEXIST, "group '%s' is attached already", name);
+		return err_set(err, -EEXIST, "group '%s' is already attached", name);
 	k = xcalloc(1, sizeof(*k));
 	k->dir = dir;
 	k->fd = -1;

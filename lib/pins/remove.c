@@ -303,7 +303,7 @@ static void tell(pid_t pid, size_t cnt)
 	if (!tell_fn)
 		return;
 	proc_comm(pid, pid, comm);
-	err_set(&what, -EUCLEAN, "process %d (%s) has %zu breakpoints without an owner", pid, comm,
+	err_set(&what, -EUCLEAN, "process %d (%s) has %zu orphaned breakpoints", pid, comm,
 		cnt);
 	err_hint(&what, "a command was killed while it changed probes; each costs a trap at every "
 			"call until the process exits");

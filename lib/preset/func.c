@@ -35,7 +35,7 @@ static int read_part(struct reader *r, struct json_object *val, const char *key,
 			"'%s': there is no argument '%.128s'", key, text);
 	if (ret->is_pointed && arg_at(func, ret->arg)->value.kind != TYPE_POINTER)
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
-			"'%s': argument '%.128s' is no pointer", key, text);
+			"'%s': argument '%.128s' is not a pointer", key, text);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int read_size(struct reader *r, struct json_object *val, struct preset_fu
 	if (!part->is_pointed && v->kind != TYPE_INT &&
 		!(v->kind == TYPE_STRUCT && arg_at(func, part->arg)->member_size == 8))
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
-			"'size': argument '%.128s' is no number", arg_at(func, part->arg)->name);
+			"'size': argument '%.128s' is not a number", arg_at(func, part->arg)->name);
 	func->memory.size_cnt++;
 	return 0;
 }
@@ -557,7 +557,7 @@ int reader_parent(struct reader *r, const char *name)
 	if (rc) {
 		err_set(r->err, rc, "%s", why.msg);
 		err_hint(r->err,
-			"group '%s' of %s uses that preset for what it does not declare",
+			"group '%s' of %s inherits the declarations of that preset",
 			name, r->doc.label);
 		return rc;
 	}

@@ -114,7 +114,7 @@ static int file_find(
 	if (fstat(fd, &st))
 		return err_sys(err, -errno, "cannot stat preset '%s'", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "preset '%s' is no regular file", path);
+		return err_set(err, -EINVAL, "preset '%s' is not a regular file", path);
 	rc = read_all(fd, path, &text, &len, err);
 	if (rc)
 		return rc;

@@ -230,7 +230,7 @@ static int read_codes(struct reader *r, struct json_object *obj, struct preset_t
 		codes[n].code = strtoll(name, &end, 10);
 		if (errno || *end || end == name || *name == ' ' || *name == '+')
 			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
-				"'%s' is no whole number", name);
+				"'%s' is not a whole number", name);
 		codes[n].code = preset_value_int(&value, (uint64_t)codes[n].code);
 		rc = reader_text(r, val, name, &codes[n++].name);
 		if (rc)
@@ -480,7 +480,7 @@ static int check_symbols(struct reader *r, struct placed *placed, size_t cnt)
 
 		if (!strcmp(a->symbol, b->symbol) && !a->lib_cnt && !b->lib_cnt)
 			return json_err(&r->doc, placed[i].val, JSON_AT_KEY, r->err,
-				"symbol '%.128s' is there already, as '%.128s'",
+				"symbol '%.128s' is already declared, as '%.128s'",
 				b->symbol, a->name);
 	}
 	return 0;
@@ -580,7 +580,7 @@ static int read_groups(struct reader *r)
 		for (size_t i = 0; i < n; i++)
 			if (!strcmp(groups[i].name, groups[n].name))
 				return json_err(&r->doc, val, JSON_AT_KEY, r->err,
-					"group '%s' is there already", groups[n].name);
+					"group '%s' is already defined", groups[n].name);
 		if (r->preset && strcmp(groups[n].name, r->preset))
 			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 				"preset '%s' can't define group '%s'", r->preset,

@@ -101,16 +101,16 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(ABANDONED, COUNT, "abandoned", NULL, NULL,                                    \
 		true, f->abandoned,                                                     \
 		AT(DOCUMENT, 60), AT(TABLE, 40, COLUMN_CSV), AT(SAVED, 60))             \
-	X(GIVEN_UP, COUNT, "abandoned", NULL, "Calls that were given up.",              \
+	X(GIVEN_UP, COUNT, "abandoned", NULL, "Calls that were abandoned.",             \
 		f->timed, f->n.abandoned,                                               \
 		AT(METRIC, 50))                                                         \
-	X(REVIVED, COUNT, "revived", NULL, "Calls that were given up and have returned.", \
+	X(REVIVED, COUNT, "revived", NULL, "Calls that were abandoned and have returned.", \
 		f->timed, f->n.revived,                                                 \
 		AT(METRIC, 55))                                                         \
-	X(UNTIMED, COUNT, "untimed", NULL, "Calls whose end was not followed.",         \
+	X(UNTIMED, COUNT, "untimed", NULL, "Calls whose return was not traced.",        \
 		true, stats_func_untimed(f),                                            \
 		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70))             \
-	X(UNFOLLOWED, COUNT, "untimed", NULL, "Calls whose end was not followed.",      \
+	X(UNFOLLOWED, COUNT, "untimed", NULL, "Calls whose return was not traced.",     \
 		true, stats_func_unfollowed(f),                                         \
 		AT(METRIC, 57))                                                         \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
@@ -203,7 +203,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(NOISE, NS, "noise", NULL, NULL,                                               \
 		f->timed && f->priced, f->noise_ns,                                     \
 		AT(DOCUMENT, 173), AT(SAVED, 155))                                      \
-	X(COST, NS, "cost", NULL, "Time that calls took longer for the probes.",        \
+	X(COST, NS, "cost", NULL, "Time that the probes added to calls.",               \
 		f->priced, f->cost_ns,                                                  \
 		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
 	X(P50, NS, "p50", "P50", NULL,                                                  \
@@ -223,21 +223,21 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(P999, NS, "p999", NULL, NULL,                                                 \
 		spread, stats_func_percentile(f, 999),                                  \
 		AT(DOCUMENT, 170), AT(TABLE, 130, COLUMN_CSV), AT(SAVED, 150))          \
-	X(LIVE, BYTES, "live", "LIVE", "Memory that was handed out and not taken back.",  \
+	X(LIVE, BYTES, "live", "LIVE", "Allocated memory that has not been freed.",     \
 		f->memory.allocates, f->memory.n.live_bytes,                            \
 		AT(ROW, 90, COLUMN_KNOWN), AT(ROW_DOCUMENT, 70),                        \
 		AT(DOCUMENT, 180), AT(TABLE, 190, COLUMN_KNOWN), AT(SORT, 80, 'l'),     \
 		AT(SAVED, 160), AT(DIFF, 80), AT(METRIC, 80, METRIC_GAUGE))             \
-	X(LIVE_BLOCKS, COUNT, "live_blocks", "BLOCKS", "Blocks of that.",               \
+	X(LIVE_BLOCKS, COUNT, "live_blocks", "BLOCKS", "Allocations that have not been freed.", \
 		f->memory.allocates, f->memory.n.live_blocks,                           \
 		AT(ROW, 92, COLUMN_KNOWN), AT(ROW_DOCUMENT, 72),                        \
 		AT(DOCUMENT, 182), AT(TABLE, 192, COLUMN_KNOWN),                        \
 		AT(SAVED, 162), AT(DIFF, 82), AT(METRIC, 82, METRIC_GAUGE))             \
-	X(PEAK, BYTES, "peak", "PEAK", "The most that was so since the reset.",          \
+	X(PEAK, BYTES, "peak", "PEAK", "The peak of live memory since the reset.",      \
 		f->memory.allocates, f->memory.peak_bytes,                              \
 		AT(DOCUMENT, 184), AT(TABLE, 194, COLUMN_KNOWN | 4),                    \
 		AT(SAVED, 164), AT(METRIC, 84, METRIC_GAUGE))                           \
-	X(FREED, BYTES, "freed", "FREED", "Memory that was handed out, and taken back.", \
+	X(FREED, BYTES, "freed", "FREED", "Allocated memory that has been freed.",      \
 		f->memory.allocates, f->memory.n.freed_bytes,                           \
 		AT(DOCUMENT, 186), AT(TABLE, 196, COLUMN_KNOWN | 5),                    \
 		AT(SAVED, 166), AT(METRIC, 86))                                         \
@@ -247,17 +247,17 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(DOCUMENT, 187), AT(TABLE, 197, COLUMN_KNOWN | COLUMN_ANY),           \
 		AT(SORT, 82, 'x'),                                                      \
 		AT(SAVED, 167), AT(DIFF, 84), AT(METRIC, 87))                           \
-	X(EXIT_BLOCKS, COUNT, "exit_blocks", "EXIT BLOCKS", "Blocks of that.",          \
+	X(EXIT_BLOCKS, COUNT, "exit_blocks", "EXIT BLOCKS", "Allocations live when their process exited or called exec.", \
 		f->memory.allocates, f->memory.n.exit_blocks,                           \
 		AT(ROW, 96, COLUMN_KNOWN | COLUMN_ANY), AT(ROW_DOCUMENT, 76),           \
 		AT(DOCUMENT, 188), AT(TABLE, 198, COLUMN_KNOWN | COLUMN_ANY),           \
 		AT(SAVED, 168), AT(DIFF, 86), AT(METRIC, 89))                           \
 	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL,                                      \
-		"Blocks since the attach for which there was no room.",                 \
+		"Allocations since the attach that were not tracked: table full.",      \
 		f->memory.allocates, f->memory.n.lost_blocks,                           \
 		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 90))                      \
 	X(UNKNOWN_FREES, COUNT, "unknown_frees", NULL,                                  \
-		"Releases of what was not handed out before, as far as is known.",      \
+		"Frees of memory that no tracked call has allocated.",                  \
 		f->memory.frees, f->memory.n.unknown_frees,                             \
 		AT(DOCUMENT, 190), AT(SAVED, 170))                                      \
 	X(FUNCTIONS, COUNT, "functions", "FUNCTIONS", NULL,                             \

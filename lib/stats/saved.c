@@ -275,7 +275,7 @@ static int read_text(
 		len--;
 	code = parse(saved, text, len);
 	if (code == -EINVAL) {
-		err_set(err, code, "'%s' is no document of 'funcsnoop stats --json'",
+		err_set(err, code, "'%s' is not a document of 'funcsnoop stats --json'",
 			path);
 		return err_hint(err, "'funcsnoop stats --json -o FILE' writes one");
 	}

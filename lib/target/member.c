@@ -16,7 +16,7 @@
 #define VISITS_MOST    100000 /* of members: those without a name may hold each other */
 
 #define NOT_FOLLOWED "is described in a way that is not followed"
-#define NO_NUMBER    "is no number of up to 8 bytes"
+#define NO_NUMBER    "is not a number of up to 8 bytes"
 
 struct walk {
 	struct dwarf_reader d;
@@ -112,12 +112,12 @@ static bool read_index(struct walk *w, uint64_t *ret)
 	char *end;
 
 	if (*w->rest != '[')
-		return fails(w, "is an array: which of it is to be said, as in [0]");
+		return fails(w, "is an array: add an index, such as [0]");
 	if (!isdigit((unsigned char)w->rest[1]))
-		return fails(w, "has an index that is no number");
+		return fails(w, "has an index that is not a number");
 	*ret = strtoull(w->rest + 1, &end, 10);
 	if (*end != ']')
-		return fails(w, "has an index that is no number");
+		return fails(w, "has an index that is not a number");
 	w->rest = end + 1;
 	return true;
 }
@@ -157,14 +157,14 @@ static bool step_member(struct walk *w)
 	Dwarf_Die of, die;
 
 	if (w->at.kind == STEP_POINTER)
-		return fails(w, "is behind a second pointer, and one can be followed");
+		return fails(w, "is reached through a second pointer, and only one is followed");
 	if (w->at.kind != STEP_VALUE || w->at.value.kind != TYPE_STRUCT)
-		return fails(w, "is no member: there is no structure");
+		return fails(w, "is not a member: there is no structure");
 	dwarf_entry_of(&w->at, &of);
 	if (dwarf_attr_flag(&of, DW_AT_declaration))
 		return fails(w, "is in a structure that is only declared");
 	if (!len || !find_member(w, &of, w->rest, len, 0, &die))
-		return fails(w, "is no member of what is there");
+		return fails(w, "is not a member of the structure");
 	w->rest += len;
 	if (dwarf_hasattr_integrate(&die, DW_AT_bit_size))
 		return fails(w, "is a bit field, which can't be read alone");
@@ -188,9 +188,9 @@ static bool walk_path(struct walk *w)
 		if (!step_member(w))
 			return false;
 		if (!strncmp(w->rest, "->", 2))
-			return fails(w, "is behind a second pointer, and one can be followed");
+			return fails(w, "is reached through a second pointer, and only one is followed");
 	} while (*w->rest == '.' && w->rest++);
-	return *w->rest ? fails(w, "is not ARG->MEMBER, with .MEMBER or [N] behind it") : true;
+	return *w->rest ? fails(w, "is not ARG->MEMBER, optionally followed by .MEMBER or [N]") : true;
 }
 
 static bool member_of(struct walk *w, struct member_at *ret)

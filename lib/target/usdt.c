@@ -295,7 +295,7 @@ int usdt_plan_event(struct target *t, const struct event *event,
 		uint64_t addr;
 
 		if (elf_file_offset_to_addr(elf, event->sites[i].offset, &addr))
-			return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
+			return err_set(err, -ERANGE, "probe site of '%s' is outside the file",
 				t->name);
 		code = plan_site(t, &img, rules, addr, err);
 	}

@@ -599,7 +599,7 @@ static int plan_one(struct draft *draft, struct target *t, struct planners *plan
 	}
 	plan_limit(t);
 	if (elf_file_addr_to_offset(t->object->elf, t->plan.site, &t->site_offset))
-		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
+		return err_set(err, -ERANGE, "probe site of '%s' is outside the file",
 			t->name);
 	return 0;
 }

@@ -29,14 +29,14 @@ static void test_durations(void)
 	static const struct {
 		const char *text, *msg;
 	} bad[] = {
-		{ "", "'' is no duration (a number with ns, us, ms, s, m or h)" },
-		{ "ms", "'ms' is no duration (a number with ns, us, ms, s, m or h)" },
+		{ "", "'' is not a duration (a number with ns, us, ms, s, m or h)" },
+		{ "ms", "'ms' is not a duration (a number with ns, us, ms, s, m or h)" },
 		{ "5", "'5' has no unit (ns, us, ms, s, m or h)" },
-		{ "5 ms", "'5 ms' is no duration (a number with ns, us, ms, s, m or h)" },
-		{ "-5ms", "'-5ms' is no duration (a number with ns, us, ms, s, m or h)" },
-		{ "5.ms", "'5.ms' is no duration (a number with ns, us, ms, s, m or h)" },
-		{ ".5ms", "'.5ms' is no duration (a number with ns, us, ms, s, m or h)" },
-		{ "5d", "'5d' is no duration (a number with ns, us, ms, s, m or h)" },
+		{ "5 ms", "'5 ms' is not a duration (a number with ns, us, ms, s, m or h)" },
+		{ "-5ms", "'-5ms' is not a duration (a number with ns, us, ms, s, m or h)" },
+		{ "5.ms", "'5.ms' is not a duration (a number with ns, us, ms, s, m or h)" },
+		{ ".5ms", "'.5ms' is not a duration (a number with ns, us, ms, s, m or h)" },
+		{ "5d", "'5d' is not a duration (a number with ns, us, ms, s, m or h)" },
 		{ "1.5ns", "'1.5ns' is finer than a nanosecond" },
 		{ "9223372036854775808ns", "'9223372036854775808ns' is too long a time" },
 		{ "9223372037s", "'9223372037s' is too long a time" },

@@ -160,7 +160,7 @@ static void test_places(void)
 		"a soname is found by the cache, where its links lead");
 	is_str(find(NULL, 0, "one"),
 		"/root/opt/a/libone.so.1.2.3 [ld.so.cache]\n"
-		"/root/usr/local/cuda-9/lib64/libone.so.2 [well-known folder]",
+		"/root/usr/local/cuda-9/lib64/libone.so.2 [well-known directory]",
 		"a stem finds every version, each file once");
 	setenv("PATH", "/sbin", 1);
 	is_str(find(NULL, 0, "prog"), "no library or program 'prog'",
