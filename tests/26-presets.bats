@@ -228,3 +228,194 @@ counting() { # SONAME PROGRAM
 		.return_codes[].name')" \
 		'[3,1,[["127.0.0.1",0],["localhost",0],["no..name",1]],"EAI_NONAME"]'
 }
+
+@test "pthread: mutexes by address, with the time that they made others wait" {
+	local mutex
+
+	need_tool cc
+	cat >locks.c <<-'END'
+		#include <errno.h>
+		#include <pthread.h>
+		#include <stdio.h>
+		#include <time.h>
+
+		static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+		static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+		static pthread_barrier_t held;
+
+		static void *waits(void *arg)
+		{
+			int refused = pthread_mutex_trylock(&mutex) == EBUSY;
+
+			pthread_barrier_wait(&held);
+			pthread_mutex_lock(&mutex);
+			pthread_mutex_unlock(&mutex);
+			printf("refused %d\n", refused);
+			return arg;
+		}
+
+		int main(void)
+		{
+			struct timespec now, part = { .tv_nsec = 200000000 };
+			pthread_t thread;
+
+			pthread_barrier_init(&held, NULL, 2);
+			for (int i = 0; i < 10; i++) {
+				pthread_mutex_lock(&mutex);
+				pthread_mutex_unlock(&mutex);
+			}
+			pthread_mutex_lock(&mutex);
+			pthread_create(&thread, NULL, waits, NULL);
+			pthread_barrier_wait(&held);
+			nanosleep(&part, NULL);
+			pthread_mutex_unlock(&mutex);
+			pthread_join(thread, NULL);
+			clock_gettime(CLOCK_REALTIME, &now);
+			now.tv_sec++;
+			pthread_mutex_lock(&mutex);
+			printf("timed out %d\n", pthread_cond_timedwait(&cond, &mutex, &now) == ETIMEDOUT);
+			pthread_mutex_unlock(&mutex);
+			printf("mutex %p\n", (void *)&mutex);
+			return 0;
+		}
+	END
+	cc -pthread -o locks locks.c
+	traced pthread ./locks
+	mutex=$(counted mutex)
+	assert_eq "$(counted refused) $(counted 'timed out')" "1 1"
+	assert_eq "$(of pthread_mutex_lock "(.rows[] | select(.key.mutex.value == \"$mutex\")
+		| .calls, .errors)")" "[13,0]"
+	# The thread begins to wait some time after the barrier.
+	assert_eq "$(of pthread_mutex_lock "(.rows[] | select(.key.mutex.value == \"$mutex\")
+		| .total_ns > 20e6)")" "[true]"
+	assert_eq "$(of pthread_cond_timedwait '.calls, .errors, (.rows[] | .total_ns > 100e6)')" \
+		"[1,0,true]"
+	assert_eq "$(of pthread_mutex_trylock '.calls, .errors')" "[1,0]"
+	assert_eq "$(of pthread_create '.calls, .errors')" "[1,0]"
+}
+
+# --- mpi ----------------------------------------------------------------------------------
+
+@test "mpi: bytes by size of the type, peers, communicators and errors" {
+	need_tool mpicc mpirun
+	need_library libmpi.so.40
+	cat >ranks.c <<-'END'
+		#include <mpi.h>
+		#include <stdio.h>
+
+		int main(int argc, char **argv)
+		{
+			static double data[100];
+			int rank, size;
+			MPI_Datatype three;
+			MPI_Comm half;
+
+			MPI_Init(&argc, &argv);
+			MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+			MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &half);
+			MPI_Type_contiguous(3, MPI_INT, &three);
+			MPI_Type_commit(&three);
+			MPI_Type_size(three, &size);
+			for (int i = 0; i < 10; i++)
+				if (!rank)
+					MPI_Send(data, 100, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
+				else
+					MPI_Recv(data, 100, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			if (!rank)
+				MPI_Send(data, 4, three, 1, 0, MPI_COMM_WORLD);
+			else
+				MPI_Recv(data, 4, three, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Bcast(data, 50, MPI_BYTE, 0, MPI_COMM_WORLD);
+			for (int i = 0; i < 5; i++)
+				MPI_Allreduce(MPI_IN_PLACE, data, 7, MPI_FLOAT, MPI_SUM, half);
+			MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+			if (!rank)
+				MPI_Send(data, 1, MPI_BYTE, 99, 0, MPI_COMM_WORLD);
+			printf("three %d\n", size);
+			MPI_Finalize();
+			return 0;
+		}
+	END
+	mpicc -o ranks ranks.c 2>compiler || fail "$(<compiler)"
+	fsn attach mpi --overhead none
+	capture env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		mpirun --oversubscribe --mca btl self,vader --mca plm isolated -n 2 ./ranks
+	said=$output
+	assert_eq "$(counted three)" "12
+12"
+	fsn stats mpi --json
+	assert_eq "$(of MPI_Send '.calls, .errors, .return_codes[].name,
+		([.rows[] | [.key.dest.value, .calls, .sums.bytes]] | sort)')" \
+		'[12,1,"MPI_ERR_RANK",[[1,11,8048],[99,1,1]]]'
+	assert_eq "$(of MPI_Recv '([.rows[] | [.key.source.value, .calls, .sums.bytes]])')" '[[[0,11,8048]]]'
+	assert_eq "$(of MPI_Bcast '.calls, ([.rows[].sums.bytes] | add)')" "[2,100]"
+	assert_eq "$(of MPI_Allreduce '.calls, ([.rows[].sums.bytes] | add),
+		([.rows[].key.comm.value] | length)')" "[10,280,2]"
+	fsn detach mpi
+}
+
+# --- devices, which are not here --------------------------------------------------------------
+
+@test "hip, level-zero, ibverbs: calls without a device fail with a code that has a name" {
+	need_library libamdhip64.so.5 libze_loader.so.1 libibverbs.so.1
+	cat >program <<-'END'
+		for _ in range(3):
+		    call('hipGetDeviceCount', ctypes.byref(ctypes.c_int()))
+		call('hipGetLastError')
+	END
+	counting libamdhip64.so.5 program
+	traced hip "$PYTHON" program.py
+	assert_eq "$(of hipGetDeviceCount '.calls, .errors, .return_codes[].name')" \
+		'[3,3,"hipErrorNoDevice"]'
+	echo "call('zeInit', 0)" >program
+	counting libze_loader.so.1 program
+	traced level-zero "$PYTHON" program.py
+	assert_eq "$(of zeInit '.calls, .errors, .return_codes[].name')" \
+		'[1,1,"ZE_RESULT_ERROR_UNINITIALIZED"]'
+	cat >program <<-'END'
+		for _ in range(2):
+		    call('ibv_get_device_list', ctypes.byref(ctypes.c_int()))
+	END
+	counting libibverbs.so.1 program
+	traced ibverbs "$PYTHON" program.py
+	assert_eq "$(of ibv_get_device_list .calls)" "[2]"
+}
+
+@test "opencl: a kernel on the CPU, and a buffer without bytes" {
+	need_tool cc
+	need_library libOpenCL.so.1 libpocl.so.2
+	[[ -e /usr/include/CL/cl.h ]] || skip "needs CL/cl.h"
+	cat >cl.c <<-'END'
+		#define CL_TARGET_OPENCL_VERSION 300
+		#include <CL/cl.h>
+		#include <stdio.h>
+
+		int main(void)
+		{
+			cl_platform_id platform;
+			cl_device_id device;
+			cl_context context;
+			cl_command_queue queue;
+			cl_mem buffer;
+			char byte = 0;
+
+			if (clGetPlatformIDs(1, &platform, NULL) ||
+				clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
+				return 1;
+			context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+			queue = clCreateCommandQueueWithProperties(context, device, NULL, NULL);
+			buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 100, NULL, NULL);
+			for (int i = 0; i < 5; i++)
+				clEnqueueWriteBuffer(queue, buffer, CL_TRUE, i, 1, &byte, 0, NULL, NULL);
+			printf("refused %d\n", clEnqueueWriteBuffer(
+				queue, buffer, CL_TRUE, 100, 1, &byte, 0, NULL, NULL));
+			return clFinish(queue);
+		}
+	END
+	cc -o cl cl.c -l:libOpenCL.so.1
+	traced opencl env -u DISPLAY ./cl
+	assert_eq "$(counted refused)" -30
+	assert_eq "$(of clEnqueueWriteBuffer '.calls, .errors, .return_codes[].name')" \
+		'[6,1,"CL_INVALID_VALUE"]'
+	assert_eq "$(of clFinish '.calls, .errors')" "[1,0]"
+}
