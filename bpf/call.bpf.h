@@ -27,6 +27,7 @@
  * handover, or of the same probe, whose next hit replaces it.
  */
 
+/* True if the new link has already counted this hit of the old one. Marks a hit of the new link. */
 static __noinline int hit_is_counted(__u64 cookie, __u32 turn)
 {
 	__u64 tid = (__u32)bpf_get_current_pid_tgid(), value;
@@ -380,6 +381,7 @@ static __noinline int count_filtered(__u32 fn)
 	return 0;
 }
 
+/* Counts a call without a slot, by the reason that slot_claim() returned. */
 static __noinline int count_no_slot(__u32 fn, int why)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -581,6 +583,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	return begun;
 }
 
+/* Counts a call that is not tracked, in all of its records. @same: its entry is its return. */
 static __always_inline void call_count(
 	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same, struct fsn_stat *stat)
 {

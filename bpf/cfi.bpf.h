@@ -136,6 +136,10 @@ static __always_inline void cfi_want(struct cfi *c, __u64 off, __u64 need, enum 
 #define CFI_WORD(c, p) (CFI_HALF(c, p) | CFI_HALF(c, (p) + 2) << 16)
 #define CFI_LONG_WORD(c, p) (CFI_WORD(c, p) | (__u64)CFI_WORD(c, (p) + 4) << 32)
 
+/*
+ * CFI_LOAD: fills the window as cfi_want() requested. Includes bytes of the next page if few are
+ * left in the first one.
+ */
 __noinline int cfi_load(struct cfi *c)
 {
 	__u64 off, n;
@@ -261,6 +265,7 @@ static __always_inline int cfi_segment(struct cfi *c)
 	return 0;
 }
 
+/* CFI_ELF: finds the segment with the code and that of .eh_frame_hdr. */
 __noinline int cfi_elf(struct cfi *c)
 {
 	if (!fsn_cfi || !c)
@@ -293,6 +298,7 @@ __noinline int cfi_elf(struct cfi *c)
 	return 0;
 }
 
+/* CFI_HEAD: reads .eh_frame_hdr; only the encoding that linkers use is supported. */
 static __always_inline int cfi_head(struct cfi *c)
 {
 	/* Version 1; pcrel | sdata4; udata4; datarel | sdata4. */
@@ -336,6 +342,7 @@ static __always_inline void cfi_made(struct cfi *c, enum fsn_unwind how)
 	c->step = CFI_MADE;
 }
 
+/* CFI_SEARCHES: binary search in .eh_frame_hdr for the FDE of the address. */
 __noinline int cfi_search(struct cfi *c)
 {
 	__u32 mid;
@@ -380,6 +387,7 @@ __noinline int cfi_search(struct cfi *c)
 	return 0;
 }
 
+/* CFI_FRAME: reads the length and the CIE of the FDE. */
 static __always_inline int cfi_frame(struct cfi *c)
 {
 	__u32 len = CFI_WORD(c, 0), cie = CFI_WORD(c, 4);
@@ -464,6 +472,7 @@ static __always_inline void cfi_augmentation(struct cfi *c)
 	c->p = after;
 }
 
+/* CFI_CIE: reads the CIE, and prepares its initial instructions. */
 __noinline int cfi_cie(struct cfi *c)
 {
 	__u64 len, i;
@@ -563,6 +572,7 @@ __noinline int cfi_begin(struct cfi *c)
 
 /* --- instructions ----------------------------------------------------------------------------- */
 
+/* Sets the rule of the frame pointer or the return address; other registers do not matter. */
 static __always_inline void cfi_rule(struct cfi *c, __u64 reg, __u8 rule, __s64 offset)
 {
 	/* An offset of more than 32 bits is not supported. */

@@ -96,6 +96,10 @@ static __always_inline void raise(unsigned long long *word, __u64 value)
 		raise_word(word, value);
 }
 
+/*
+ * Updates maximum and minimum of the current epoch; the words of the other parity are the previous
+ * epoch's.
+ */
 static __always_inline void raise_extremes(struct fsn_stat *stat, __u64 ns)
 {
 	__u64 epoch = READ(ctl.epoch), tag = epoch << FSN_NS_BITS;
@@ -122,6 +126,7 @@ static __always_inline void count_tagged(unsigned long long *word, __u64 tag)
 	add(word, 1);
 }
 
+/* Counts a failed call whose code is dropped because the table is full. */
 static __always_inline void count_unplaced(__u32 fn, __u64 epoch)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -133,6 +138,7 @@ static __always_inline void count_unplaced(__u32 fn, __u64 epoch)
 	add(&ctl.lost_codes, 1);
 }
 
+/* Counts a failed call by its code. */
 __noinline int count_code(__u32 fn, __s64 code)
 {
 	struct fsn_code key = { .fn = fn, .epoch = READ(ctl.epoch), .code = code };

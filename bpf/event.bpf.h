@@ -57,6 +57,7 @@ static __always_inline __u64 record_address(void *ctx, const struct fsn_source *
 					   : value - (s->offset & 0xffff) + loc;
 }
 
+/* Reads an argument from the location @s: the value, or the address of a text. */
 static __noinline __u64 source_value(void *ctx, const struct fsn_source *s)
 {
 	__u64 value = s->offset, at = s->offset & 0xffff, size = s->size;
@@ -170,6 +171,7 @@ static __always_inline void span_ends(__u32 fn, __u64 sp)
 	run_late(run, fn);
 }
 
+/* Handles a hit of an event or of a span's start or end. @sp: the user stack pointer. */
 static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 {
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, where = span_place();

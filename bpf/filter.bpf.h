@@ -156,6 +156,7 @@ static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
 	return other ? FSN_ABOVE : FSN_EQUAL;
 }
 
+/* True if the argument satisfies the comparison @t. */
 static __noinline int term_holds(const struct pt_regs *ctx, const struct fsn_term *t)
 {
 	__u64 word = arg_word(ctx, t->where), value = t->value[0];
@@ -171,6 +172,7 @@ static __noinline int term_holds(const struct pt_regs *ctx, const struct fsn_ter
 	return t->how & (word << unused >> unused < value ? FSN_BELOW : FSN_ABOVE);
 }
 
+/* True if the call satisfies all terms of --if; @on selects the half of fsn_conds. */
 static __noinline int condition_holds(const struct pt_regs *ctx, __u32 fn, __u32 on)
 {
 	__u32 i = on & FSN_FILTER_IF2 ? fn + fsn_fn_cnt : fn;

@@ -198,6 +198,7 @@ static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 wher
 	}
 }
 
+/* Value of key part @p of a record. */
 static __always_inline __u64 gpu_part(
 	const struct fsn_part *p, const struct fsn_gpu_record *r, __u32 stack)
 {

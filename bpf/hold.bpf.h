@@ -170,6 +170,7 @@ int fsn_signal(__u64 *ctx)
 	return 0;
 }
 
+/* Starts the stop of a thread that is switched out, if a hold has stopped it. */
 static __always_inline void pause_begins(struct task_struct *task)
 {
 	__u32 pid = task->tgid, tid = task->pid;
@@ -200,6 +201,7 @@ static __always_inline bool is_followed(__u32 pid)
 	return !(READ(ctl.on) & FSN_FILTER_PID) || bpf_map_lookup_elem(&fsn_pids, &pid);
 }
 
+/* Ends the stop of a thread that has a CPU again. */
 static __always_inline void pause_ends(struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns(), ns;

@@ -230,6 +230,10 @@ static __always_inline void syscall_over(
 	run_late(run, fn);
 }
 
+/*
+ * Matches the return of a system call with the call in the thread's slot, or counts it as
+ * unmatched.
+ */
 static __always_inline int syscall_ends(
 	struct task_struct *task, struct pt_regs *regs, __u64 result)
 {

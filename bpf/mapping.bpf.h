@@ -394,6 +394,7 @@ static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 
 /* --- used by stack walks ------------------------------------------------------------ */
 
+/* Searches for the mapping of @at, twice if the mappings are being changed. */
 static __always_inline int mapping_look(struct mapping *m, __u64 at)
 {
 	int end;
@@ -564,6 +565,7 @@ struct called_at {
 	__u64 dentry; /* struct dentry, which may be freed at any time */
 };
 
+/* Callback of bpf_find_vma(): copies the identity of the mapped file. */
 static long called_here(
 	struct task_struct *task, struct vm_area_struct *vma, struct called_at *here)
 {

@@ -114,6 +114,7 @@ static __always_inline __u32 part_bits(void)
 
 /* --- counters ----------------------------------------------------------------------- */
 
+/* Counts a live block, and updates the peak of the current epoch. */
 static __always_inline void block_lives(struct fsn_memory *m, __u64 size)
 {
 	__u64 epoch = READ(ctl.epoch), live;
@@ -591,6 +592,7 @@ __noinline int sweep_set(__u32 tgid, __u32 set_no)
 	return others;
 }
 
+/* Removes the blocks of an exiting process from part @part of the table. */
 __noinline int sweep_part(__u32 tgid, __u32 part)
 {
 	__u32 bits = part_bits();

@@ -673,6 +673,7 @@ static __always_inline __u64 clock_lag(struct task_struct *task)
 	return rq->clock - rq->clock_task;
 }
 
+/* Saves the scheduler's totals of the thread at the start of the call in @slot. */
 static __noinline int split_begin(__u32 slot)
 {
 	struct fsn_split *split = bpf_map_lookup_elem(&fsn_splits, &slot);

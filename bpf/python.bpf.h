@@ -165,6 +165,7 @@ __noinline int python_hash(struct walk *w)
 	return 0;
 }
 
+/* Caches the number of the code object by its address. */
 static __always_inline void seen_keep(const struct walk *w)
 {
 	struct python_seen *seen = seen_place(w);
@@ -311,6 +312,7 @@ static __always_inline bool thread_known(struct walk *w, __u64 self)
 	return true;
 }
 
+/* Caches the address of the thread state. */
 static __always_inline void thread_keep(const struct walk *w, __u64 self, __u64 link)
 {
 	struct python_thread *known = thread_place(w, self);
@@ -427,6 +429,7 @@ static __always_inline bool is_of_call(const struct walk *w, __u64 addr)
 	return addr - w->py.low < WALK_BEGIN(w) - w->py.low;
 }
 
+/* PYTHON_CALL: finds the innermost Python frame of this call, and drops the interpreter's frame. */
 __noinline int python_call(struct walk *w)
 {
 	if (!fsn_walks_python || !w)
@@ -457,6 +460,7 @@ static __always_inline void python_leave(struct walk *w)
 	w->py.step = 0;
 }
 
+/* PYTHON_FAIL: restores the interpreter's frame, and drops the cached thread state. */
 __noinline int python_fail(struct walk *w)
 {
 	struct python_thread *known;

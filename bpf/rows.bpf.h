@@ -230,6 +230,7 @@ static __noinline __u64 part_element(const struct pt_regs *ctx, const struct fsn
 	return size;
 }
 
+/* Amount that a call adds to sum @p. */
 static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fsn_part *p)
 {
 	__u64 n, type;
@@ -326,6 +327,7 @@ static __always_inline void part_wide(
 		part_member(ctx, p, to);
 }
 
+/* Number of the stack of the call or thread; 0 if it is found later. */
 static __always_inline __u64 part_stack(const struct pt_regs *ctx)
 {
 	if (!fsn_walks_stacks || fsn_walks_late)
@@ -337,6 +339,7 @@ static __always_inline __u64 part_stack(const struct pt_regs *ctx)
 	return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
 }
 
+/* Value of key part @p in one word; @i is its number. */
 static __always_inline __u64 part_word(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i)
 {
@@ -400,6 +403,7 @@ static __always_inline bool word_counts(__u32 i)
 	return i < fsn_key_cnt * (fsn_key_wide ? FSN_KEY_WIDE : 1);
 }
 
+/* Hash of the key and of the row's owner. */
 static __always_inline __u64 key_hash(const struct fsn_key *key, __u64 tag, __u64 start)
 {
 	__u64 hash = (tag ^ start) * 0x9e3779b97f4a7c15ULL;

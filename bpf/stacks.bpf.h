@@ -20,6 +20,7 @@ const volatile int fsn_self = 0; /* for fsn_maps: the requesting process */
 
 /* --- stacks ------------------------------------------------------------------------------------- */
 
+/* Copies the frames of @w to a new stack. If fsn_frames is full, its .cnt remains 0. */
 static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *w, int end)
 {
 	__u32 pieces = (w->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE, first, at;
@@ -74,6 +75,7 @@ __noinline __u32 stack_find(const struct walk *w, int end)
 	return 0;
 }
 
+/* Claims one of the CPU's walks, or returns NULL if all are in use by preempted BPF programs. */
 static __always_inline struct walk *walk_claim(void)
 {
 	__u32 first = bpf_get_smp_processor_id() * FSN_WALKS_CPU, i;
@@ -88,6 +90,7 @@ static __always_inline struct walk *walk_claim(void)
 	return NULL;
 }
 
+/* Starts a walk at the given registers. */
 static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -520,6 +523,9 @@ static __always_inline void cold_fail(struct cold *cold)
 		ref->unread = 1;
 }
 
+/*
+ * Runs in the thread before it returns to user mode: reads the missing pages and repeats the walk.
+ */
 static int cold_read(void *map, void *key, struct work *work)
 {
 	__u32 i = work->cold - 1;
@@ -545,6 +551,7 @@ static int cold_read(void *map, void *key, struct work *work)
 static long (*const task_work_resume)(struct task_struct *task, struct work *work, void *map,
 	void *callback, void *unused) = (void *)FSN_TASK_WORK;
 
+/* Claims an entry of fsn_works for thread @tid and piece @cold, or returns NULL. */
 static __always_inline struct work *work_claim(__u32 tid, __u32 cold)
 {
 	struct work *work;

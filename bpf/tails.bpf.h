@@ -184,6 +184,7 @@ static __always_inline __u64 jump_target(const struct pt_regs *ctx, __u64 cookie
 	return jump->to;
 }
 
+/* True if the indirect jump leads outside of its function. */
 static __always_inline bool jump_leaves(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;

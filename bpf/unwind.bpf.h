@@ -458,6 +458,7 @@ static __always_inline int step_signal(struct walk *w)
 	return 0;
 }
 
+/* Finds the caller's registers by the row. Returns 0 or the enum fsn_walk_end. */
 static __always_inline int step_by_row(struct walk *w, __u64 row)
 {
 	__u64 how = ROW_HOW(row), cfa, fp = w->fp, pc;
@@ -482,6 +483,7 @@ static __always_inline int step_by_row(struct walk *w, __u64 row)
 	return 0;
 }
 
+/* Moves to the caller's frame. Returns 0 or the enum fsn_walk_end. */
 static __always_inline int step_out(struct walk *w, __u64 row)
 {
 	switch (ROW_HOW(row)) {

@@ -47,6 +47,7 @@ static __always_inline bool is_pre_exec(struct task_struct *task)
 	return (__u32)task->tgid == READ(ctl.held) && leader->flags & PF_FORKNOEXEC;
 }
 
+/* filter_passes() for @task, which may not be the current task. */
 static __noinline bool wait_passes(struct task_struct *task, __u32 filters)
 {
 	struct fsn_comm comm = {};
@@ -203,6 +204,7 @@ static __always_inline __u64 wait_arg(const struct wait *wait, __u32 n)
 	}
 }
 
+/* Value of key part @p of a wait. */
 static __always_inline void wait_part(
 	const struct fsn_part *p, const struct wait *wait, __u64 *to)
 {
@@ -506,6 +508,7 @@ static __always_inline int open_slot(const struct task_struct *task, __u32 *ret_
 	return word & FSN_OPEN_SLOT_MASK;
 }
 
+/* Adds a sleep of @ns to those of the function in the process at the stack. */
 static __noinline int sleep_count(__u32 fn, __u32 tgid, __u32 stack, __u64 ns)
 {
 	struct fsn_sleep_at key = { .fn = fn, .epoch = READ(ctl.epoch), .tgid = tgid, .stack = stack };
@@ -524,6 +527,7 @@ static __noinline int sleep_count(__u32 fn, __u32 tgid, __u32 stack, __u64 ns)
 	return 0;
 }
 
+/* Counts the sleep of @task inside its innermost call, if there was one. */
 static __always_inline void sleep_ends(struct task_struct *task)
 {
 	__u32 fn = 0, slot = open_slot(task, &fn);
