@@ -26,7 +26,7 @@ fix_ret 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "a glob takes what it matches and says what of it is left out" {
+@test "attach: a glob reports the matches that it skips" {
 	need_bpf
 	fsn attach g 'fix_[ai]*' --lib "$LIB" --json
 	assert_stderr_match "^funcsnoop attach: left out: 'fix_ifunc': an IFUNC"
@@ -54,7 +54,7 @@ fix_ret 10 0 10 0 0 0"
 	assert_stderr_match "fix_\("
 }
 
-@test "two names of one function are one function, counted once a call" {
+@test "attach: two names of one function are one function, counted once per call" {
 	need_bpf
 	fsn attach g fix_alias_b fix_alias_a 'fix_alias*' --lib "$LIB"
 	capture "$FIX/call" alias_a 10
@@ -85,7 +85,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	fsn detach g
 }
 
-@test "name+0x0 and a file offset mean the function that begins there" {
+@test "attach: name+0x0 and a file offset select the function that starts there" {
 	local offset
 
 	need_bpf
@@ -267,7 +267,7 @@ fix_local 10 0 10 0 0 0"
 
 # --- how ----------------------------------------------------------------------------------
 
-@test "--count counts entries and times none" {
+@test "attach: --count counts entries without timing them" {
 	need_bpf
 	fsn attach g fix_add fix_fail --lib "$LIB" --count
 	assert_ends g none
@@ -292,7 +292,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--exit return says what it can do to the program" {
+@test "attach: --exit return warns about its risks for the program" {
 	fsn attach g fix_add --lib "$LIB" --exit return --dry-run --json
 	assert_json '.[0].functions[0] | [.exit, (.exit_why | test("exception"))]' '["return",true]'
 	fsn attach g fix_add --lib "$LIB" --dry-run --json
@@ -337,7 +337,7 @@ fix_fail 10 0 - 0 0 10"
 	assert_stderr "funcsnoop attach: --slow: no function 'nosuch' in the group"
 }
 
-@test "--link chooses the kind of link, and list says which" {
+@test "attach: --link selects the kind of link, and list shows it" {
 	local mode
 
 	need_link session
@@ -368,7 +368,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--replace takes the place of a group, or of none" {
+@test "attach: --replace replaces a group or creates it" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --replace
 	capture "$FIX/call" add 10
@@ -461,7 +461,7 @@ write_config() {
 	END
 }
 
-@test "--config attaches the groups of a file, or those that are named" {
+@test "attach: --config attaches all groups of a file or the named ones" {
 	need_bpf
 	write_config
 	fsn attach --config "$BATS_TEST_TMPDIR/config.json" --json
@@ -506,7 +506,7 @@ plus 10 0 10 0 0 0"
 }
 
 # One of several groups that cannot be attached: none of a file stays behind.
-@test "a configuration of which one group fails attaches none" {
+@test "attach: attaches no group of a configuration if one of them fails" {
 	need_bpf
 	cat >"$BATS_TEST_TMPDIR/half.json" <<-END
 	{ "a_sym": { "plus": "fix_add" }, "b_sym": { "none": "nosuch" }, "lib": "$LIB" }
@@ -544,7 +544,7 @@ plus 10 0 10 0 0 0"
 }
 
 # Bounds that only a broken program misses.
-@test "attaching and reading a whole library takes less than ten seconds each" {
+@test "attach: attaching and reading a whole library take under ten seconds each" {
 	local ms
 
 	need_bpf

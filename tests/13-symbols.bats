@@ -47,7 +47,7 @@ assert_clean() { # no byte that steers a terminal, and valid UTF-8
 
 # --- names ------------------------------------------------------------------------------------
 
-@test "a version that is not there is answered with those that are" {
+@test "symbols: a missing version is answered with the available ones" {
 	dry -s 1 fix_ver@FIX_9 --lib "$LIB"
 	assert_stderr "funcsnoop attach: no function 'fix_ver@FIX_9' in $REAL
 hint: did you mean 'fix_ver@FIX_2' or 'fix_ver@FIX_1'"
@@ -62,7 +62,7 @@ hint: its implementations have no names here: install the debug symbols of the l
 	assert_stderr_match "^hint: (probe its implementations:|its implementations have no names)"
 }
 
-@test "the nearest names are suggested, those that are imported too" {
+@test "symbols: similar names are suggested, imported ones included" {
 	dry -s 1 fix_ad --lib "$LIB"
 	assert_stderr_match "^hint: did you mean 'fix_add'"
 	dry -s 1 FIX_RECURS --lib "$LIB"
@@ -183,7 +183,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 }
 
 # Alignment leaves zeros between its sections; the bytes after them are code as well.
-@test "a stripped program of the C library has return probes, wherever its code ends" {
+@test "symbols: a stripped plain C program has return probes, wherever its code ends" {
 	local prog=$BATS_TEST_TMPDIR/prog n
 
 	need_tool cc
@@ -235,7 +235,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	dry -s 1 fix_local --lib "$lib"
 }
 
-@test "a stripped file says so, and who has its names; all that are missing are named" {
+@test "symbols: a stripped file is reported with the source of its names" {
 	local lib=$FIX/stripped/libfix.so.1 id
 
 	id=$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')
@@ -319,7 +319,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	fsn detach g
 }
 
-@test "a file with millions of claimed symbols, sections or notes ends in an error, soon" {
+@test "symbols: a file that claims millions of entries is rejected quickly" {
 	local dir=$BATS_TEST_TMPDIR limit=524288 kind
 
 	python3 - "$FIX/stripped/libfix.so.1" "$dir" <<-'END'

@@ -36,7 +36,7 @@ shop::Cart::add_all<short>"
 		'["shop::Cart::add(long)","shop::Cart::add(string const&, long)"]'
 }
 
-@test "a glob takes all methods of a class, each symbol of one function once" {
+@test "c++: a glob selects all methods of a class, each once" {
 	need_fixture cartcall
 	fsn attach g 'shop::Cart::*' --lib "$CART" --dry-run --json
 	assert_json '.[0].functions | length' 7
@@ -46,7 +46,7 @@ shop::Cart::add_all<short>"
 	assert_json '.[0].functions | length' 3
 }
 
-@test "a C++ name with a wrong scope or letter has the near one as a hint" {
+@test "c++: a name with a wrong scope or letter gets a similar one as a hint" {
 	need_fixture cartcall
 	fsn -s 1 attach g shop::Bag::total --lib "$CART" --dry-run
 	assert_stderr_match "^hint: did you mean 'shop::Cart::total'"

@@ -132,7 +132,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	fsn detach g
 }
 
-@test "statistics go on while a reader reads them" {
+@test "access: statistics continue during reads" {
 	need_readers
 	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
 	start_bg calls "$FIX/call" --wait-end add 30000
@@ -199,7 +199,7 @@ hint: attach the group again with --replace --share 0644,all to share them"
 	fsn detach g
 }
 
-@test "--mode-all shares them, too" {
+@test "access: --mode-all lets readers see what the owner sees" {
 	local mine
 
 	need_readers
@@ -363,7 +363,7 @@ v,calls"
 	fsn detach g
 }
 
-@test "a bpffs that nobody else may pass is named" {
+@test "access: reports a bpffs that other users cannot reach" {
 	need_readers
 	chmod 0700 "$FUNCSNOOP_BPFFS"
 	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
@@ -378,7 +378,7 @@ run 'chmod o+x $FUNCSNOOP_BPFFS'"
 	fsn detach g
 }
 
-@test "modes that let others write, and names that nobody has, are wrong usage" {
+@test "access: modes that let others write, and unknown users, are wrong usage" {
 	local mode
 
 	for mode in 0660 0666 0602 0750 0641 4644 644x rw "" -1; do
@@ -397,7 +397,7 @@ run 'chmod o+x $FUNCSNOOP_BPFFS'"
 	assert_stderr_match "^funcsnoop attach: --share all needs a mode or a group: --share 0644,all$"
 }
 
-@test "an owner that may not be given leaves nothing attached" {
+@test "access: an owner that cannot be set leaves nothing attached" {
 	need_readers
 	# All that attaching needs, but not the right to give away.
 	capture -s 1 setpriv --bounding-set -chown "$FUNCSNOOP" attach g fix_add --lib "$LIB" \

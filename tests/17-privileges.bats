@@ -78,7 +78,7 @@ attach_own() { # [-s STATUS] CAPS ARG...
 	done
 }
 
-@test "perf links need CAP_SYS_ADMIN, and the hint says so" {
+@test "privileges: perf links need CAP_SYS_ADMIN, and the hint names it" {
 	need_own_bpffs
 	need_link perf
 	attach_own -s 1 ,+bpf,+perfmon --link perf
@@ -124,7 +124,7 @@ hint: needs CAP_PERFMON; try with sudo"
 	assert_output_match "^hint: attaching needs capabilities of the host"
 }
 
-@test "other users' processes need CAP_SYS_PTRACE, and the hint says so" {
+@test "privileges: other users' processes need CAP_SYS_PTRACE, and the hint names it" {
 	need_own_bpffs
 	start_bg other setpriv --reuid 2 --regid 2 --clear-groups "$FIX/call" --wait add 3
 	wait_ready other

@@ -72,7 +72,7 @@ attach_fails() {
 	assert_json . "[]"
 }
 
-@test "groups come in order of their names, or as they are named" {
+@test "stats: groups are in order of their names, or as listed on the command line" {
 	need_bpf
 	fsn attach b fix_add --lib "$LIB"
 	fsn attach a fix_add --lib "$LIB"
@@ -337,7 +337,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "set --slow changes one function, several, and none at all" {
+@test "set: --slow changes one function, several, or none" {
 	need_bpf
 	fsn attach g fix_add fix_ret fix_fail --lib "$LIB"
 	fsn set g --slow 'fix_[ar]*=0ns'
@@ -412,7 +412,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "functions come by total time, and by what --sort says" {
+@test "stats: functions are sorted by total time, or by --sort" {
 	need_bpf
 	attach_fails
 	fsn attach g fix_sleep_us fix_add fix_ret --lib "$LIB" --slow fix_ret=0ns

@@ -31,7 +31,7 @@ setup() {
 	need_bpf
 }
 
-@test "lists of processes and commands replace each other, and 'all' ends them" {
+@test "set: lists of processes and commands replace each other, and 'all' removes them" {
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	fsn set g --comm one --comm two
 	assert_eq "$(counted g one 10) $(counted g two 20) $(counted g three 30)" "10 20 0"

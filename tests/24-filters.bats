@@ -75,7 +75,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
-@test "text is compared whole, up to 31 bytes; what can't be read is neither equal nor not" {
+@test "filters: text is compared up to 31 bytes; unreadable text matches nothing" {
 	local long=a234567890123456789012345678901
 
 	fsn attach --config "$CONFIG" t --name g
@@ -105,7 +105,7 @@ attached() { # WANT COND FUNCTION WORD...
 }
 
 # bats test_tags=core,arch
-@test "four terms must all hold, on the stack, too" {
+@test "filters: four terms must all hold, stack arguments included" {
 	local all='a == 1 && small == -123 && code == tyBad && text == "on the stack"'
 
 	fsn attach --config "$CONFIG" t --name g
@@ -117,7 +117,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
-@test "arguments of which nothing is declared go by their number" {
+@test "filters: undeclared arguments are selected by number" {
 	fsn attach g fix_add --lib "$LIB" --if 'arg1 == 3 && arg2 >= 50'
 	capture "$FIX/call" --arg 1,2,3,4 add 100
 	assert_eq "$(called g)" '[["fix_add",13]]'
@@ -130,7 +130,7 @@ attached() { # WANT COND FUNCTION WORD...
 }
 
 # bats test_tags=bpf
-@test "every kind of link and of end, and --count, choose the same calls" {
+@test "filters: all kinds of links and exits, and --count, select the same calls" {
 	local link links how
 
 	read_links
@@ -197,7 +197,7 @@ refused() { # COND PLACE MESSAGE
 	assert_stderr_match "--if '.*', character $2: $3"
 }
 
-@test "a condition that makes no sense is wrong usage, with the place in the text" {
+@test "filters: an invalid condition is wrong usage, with its position" {
 	refused 'v == 1 && nosuch > 3' 11 "no function has an argument 'nosuch'"
 	refused 'text > 3' 8 "'text' is text, which is compared with"
 	refused 'v == "x"' 6 "'v' is not text"
@@ -224,7 +224,7 @@ refused() { # COND PLACE MESSAGE
 	[[ ! -e $BATS_TEST_TMPDIR/ran ]]
 }
 
-@test "run --if counts such calls of COMMAND" {
+@test "filters: run --if counts only matching calls of COMMAND" {
 	fsn run "$LIB:fix_add" --if 'arg1 == 2' -- "$FIX/call" --arg 1,2 add 10
 	assert_stderr_match '^fix_add +5 '
 }
@@ -267,7 +267,7 @@ refused() { # COND PLACE MESSAGE
 
 # --- set ----------------------------------------------------------------------------------------
 
-@test "in a pid namespace, where processes have other numbers, none is chosen by them" {
+@test "filters: in a pid namespace, --pid is rejected" {
 	local within=(unshare --pid --fork --mount-proc sh -c '"$@"; exit $?' sh "$FUNCSNOOP")
 	local why='processes have other numbers in this pid namespace'
 
@@ -334,7 +334,7 @@ ended() { # GROUP
 	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop/$1 ]]
 }
 
-@test "attach --for ends by itself: breakpoints, pins and who waited are gone" {
+@test "attach --for: its breakpoints, pins and helper disappear at the end" {
 	fsn attach g fix_add --lib "$LIB" --for 1500ms
 	capture "$FIX/call" add 5
 	assert_eq "$(called g)" '[["fix_add",5]]'
@@ -373,7 +373,7 @@ waiting() { # CNT
 	[[ $cnt == "$1" ]]
 }
 
-@test "when who waits is killed the programs stop at the time, and the next command removes them" {
+@test "attach --for: without its helper the group stops in time, and is removed later" {
 	need_tool bpftool
 	fsn attach g fix_add --lib "$LIB" --for 8s
 	capture "$FIX/call" add 5

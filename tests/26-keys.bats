@@ -201,7 +201,7 @@ abc 1"
 	fsn detach x
 }
 
-@test "a function without the argument is left out, and said" {
+@test "keys: a function without the argument is skipped with a warning" {
 	fsn attach --config "$CONFIG" m --key v
 	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not broken down: \
 they lack the arguments of --by and --sum\$"
@@ -296,7 +296,7 @@ hint: use function, process, cgroup, library, or a key that the group was attach
 	fsn detach a
 }
 
-@test "a hundred thousand keys end in others, and nothing is lost" {
+@test "keys: a hundred thousand keys fill the row of others without loss" {
 	fsn attach --config "$CONFIG" a --key b --sum b --keys 1000
 	capture "$FIX/call" add 100000
 	fsn stats a --json
@@ -324,7 +324,7 @@ row_sums() {
 		(.ended_rows.calls // 0), (.rows | length)]' <<<"$output")
 }
 
-@test "rows of processes that have ended make room, those of one that runs stay" {
+@test "keys: rows of exited processes are reused, those of live ones stay" {
 	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
 	start_bg typed "$FIX/typed" --wait-end ty_i8 100 101
 	wait_line typed "^done"
@@ -350,7 +350,7 @@ row_sums() {
 	fsn detach i
 }
 
-@test "no call is lost or doubled by processes that end while others read and reset" {
+@test "keys: concurrent exits, reads and resets neither lose nor double calls" {
 	local i
 
 	fsn attach --config "$CONFIG" i --key v --sum v --keys 32
@@ -532,7 +532,7 @@ samples() { # FAMILY
 	fsn detach i
 }
 
-@test "values of keys are escaped in metrics, and those that read alike are one series" {
+@test "keys: values are escaped in metrics, and equal names are one series" {
 	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack
 	fsn stats s --by small,code --format prometheus
@@ -721,7 +721,7 @@ caller_is_known() {
 	bpftool map dump pinned "$FUNCSNOOP_BPFFS"/funcsnoop/i-*/*callers | grep -q '+0x'
 }
 
-@test "run knows callers of processes that have ended, which nobody else has looked at" {
+@test "keys: run resolves callers of processes that have exited" {
 	need_tool bpftool
 	need_arch x86_64
 	start_bg r "$FUNCSNOOP" run i --config "$CONFIG" --key caller --by caller \

@@ -57,7 +57,7 @@ exit_group 1 - -'
 ["getppid",1,1]'
 }
 
-@test "a call that signals interrupt ends each time, and is a new one when it is restarted" {
+@test "syscalls: an interrupted call returns, and its restart is a new call" {
 	ran 's:readv s:tgkill s:rt_sigreturn' restart 9
 	assert_ran 'readv 10 10 9
 rt_sigreturn 9 9 0
@@ -88,7 +88,7 @@ tgkill 9 9 0'
 			$1 in is { print $1, $2, $3 + 0 }' "$st" | sort)"
 }
 
-@test "calls that end with their process are counted and have an end, which strace does not see" {
+@test "syscalls: calls ended by the process's exit count, unlike in strace" {
 	local st=$BATS_TEST_TMPDIR/strace
 
 	ran 's:readv s:exit_group' ended 16
@@ -119,7 +119,7 @@ readv 16 16 16'
 	fsn detach g
 }
 
-@test "an end whose call came before the probes is unmatched; one that a signal kills has its end" {
+@test "syscalls: a return of an earlier call is unmatched; a killed call returns" {
 	start_bg fix "$FIX/syscalls" --wait --wait-end threads 5 1
 	wait_ready fix
 	fsn attach g s:read s:getppid s:fsync -p "$(bg_pid fix)"
@@ -165,7 +165,7 @@ unmatched_returns 1"
 	fsn detach g
 }
 
-@test "paths have 256 bytes each, also those that were not there at the entry" {
+@test "syscalls: paths have 256 bytes each, also if not in memory at the entry" {
 	local n what text long
 
 	need_tracefs
@@ -321,7 +321,7 @@ openat c ENOENT'
 		'[["openat","fix_add","function"],["slept","nanosleep","syscall"]]'
 }
 
-@test "list targets shows what could be probed, with types, and which names are near" {
+@test "list targets: shows system calls with types, and similar names" {
 	need_tracefs
 	fsn list targets 's:openat*' s:32:open s:nothing_such "$FIX/libfix.so:fix_alias_*"
 	assert_output_match '^s:openat +[(]int dfd, const char [*]filename, int flags, umode_t mode[)] -> long$'

@@ -33,7 +33,7 @@ ran() { # TARGETS WHAT...
 	assert_json '[.[0].functions[] | [.name, .calls]]' '[["fixed:pair",60],["fixed:tick",30]]'
 }
 
-@test "a semaphore is on while somebody looks, in processes that come later, too" {
+@test "usdt: a semaphore is set while attached, also in later processes" {
 	local link
 
 	for link in auto multi perf; do
@@ -54,7 +54,7 @@ ran() { # TARGETS WHAT...
 	done
 }
 
-@test "arguments are read where the notes say that they are" {
+@test "usdt: arguments are read from the locations in the notes" {
 	start_bg fix "$EVENTS" --wait threads 2 1
 	wait_ready fix
 	fsn attach g "u:$EVENTS:tick" "u:$EVENTS:pair" -p "$(bg_pid fix)"

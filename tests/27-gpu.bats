@@ -168,7 +168,7 @@ cudaLaunchKernelExC ns::scale 5"
 }
 
 # Factors behind pointers have the offsets of CUDA's own headers.
-@test "bytes of copies are those of the source by kind, of 2D, 3D, peer and array copies, too" {
+@test "gpu: bytes of copies match the source by kind, 2D, 3D, peer and array included" {
 	fsn attach cuda --lib "$MOCK"
 	fsn attach cuda-driver --lib "$MOCK"
 	capture env LD_LIBRARY_PATH="$FIX" "$FIX/kernels" copies
@@ -210,7 +210,7 @@ cudaLaunchKernelExC ns::scale 5"
 "sum": "ByteCount = pCopy@176 * pCopy@184 * pCopy@192'
 }
 
-@test "a launch that hangs and one that was slow have their kernel's name, after a reset, too" {
+@test "gpu: hanging and slow launches have their kernel's name, also after a reset" {
 	local pid
 
 	fsn attach cuda --lib "$MOCK" --slow 0ns

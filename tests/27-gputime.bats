@@ -112,14 +112,14 @@ plain 3 2100"
 	fsn detach gpu
 }
 
-@test "a child that buffers come to neither waits for its parent's threads nor tells of them" {
+@test "gpu: a child that inherits buffers neither blocks nor reports them" {
 	fsn attach gpu
 	job heard 10 storm heirs 300
 	assert_eq "$(rows gpu kernel "kernel" | sort -u)" "gust"
 	fsn detach gpu
 }
 
-@test "nothing is recorded while nobody listens, nor any more when nobody does" {
+@test "gpu: recording starts with the first group and stops with the last" {
 	job quiet 10
 	assert_output_match '^recorded 0$'
 	fsn attach gpu
@@ -177,7 +177,7 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
-@test "ten million records take no more room than thousands, and each is counted" {
+@test "gpu: ten million records use as much memory as thousands, and each counts" {
 	local grown
 
 	fsn attach gpu
@@ -324,7 +324,7 @@ plain 1"
 	fsn detach gpu gpu-graphs
 }
 
-@test "a job lives and ends as without the library, with buffers on their way at any moment" {
+@test "gpu: a job runs and exits as without the library, with buffers at any moment" {
 	local -A ends=([_exit]=0 [kill]=137 [exec]=0)
 
 	fsn attach gpu
@@ -410,7 +410,7 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	fsn detach gpu nccl
 }
 
-@test "feature says whether times of GPUs can be seen here, or why not" {
+@test "feature: reports whether GPU times are available, or why not" {
 	local env said
 
 	while IFS='|' read -r env said; do
@@ -480,7 +480,7 @@ windows() { # WINDOW PERIOD: of the job
 		| [.window_s, .period_s]' <<<"$output") == "[$1,$2]" ]]
 }
 
-@test "a group may ask for a part of the time, and sees more where another asks for that" {
+@test "gpu: a group with --duty also gets the records that others request" {
 	fsn attach gpu --duty 1/2
 	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
 		"$FIX/gpujob" heard 10 known unheard 10 heard 10 known say --wait-end
@@ -601,7 +601,7 @@ ns::scale 50 100000"
 	fsn detach gpu
 }
 
-@test "stacks of launches are seen where a run has to wait for the driver, too" {
+@test "gpu: stacks of launches are recorded if run has to wait for the driver" {
 	local dir=$BATS_TEST_TMPDIR
 
 	ldconfig -p | grep -q libcuda.so.1 && skip "there is a driver"

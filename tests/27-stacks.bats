@@ -54,7 +54,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "a stack of more than 127 frames is cut there, and says so" {
+@test "stacks: a stack of more than 127 frames is truncated and marked" {
 	need_arch x86_64
 	local want
 	want=$(truth deep | cut -d' ' -f1-126)
@@ -348,7 +348,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 		.functions[0].blocked_ns >= 19000000]' '[0,1,1,true]'
 }
 
-@test "stacks of slow calls are followed when they end, and others have none" {
+@test "stacks: slow calls are walked at their return, others not at all" {
 	need_arch x86_64
 	local want exit
 	want=$(truth slow)
@@ -576,7 +576,7 @@ start_slow() { # NAME PYTHON [spin]
 	poll_until test -e "$truth"
 }
 
-@test "slow calls have the frames that Python says they had, when it has long ended" {
+@test "stacks: slow calls have Python's own frames, after it has exited" {
 	need_arch x86_64
 	local python truth=$BATS_TEST_TMPDIR/truth n=0
 	for python in $(pythons); do
@@ -685,7 +685,7 @@ python_of() { # GROUP FUNCTION
 	fsn detach run-queue
 }
 
-@test "Python's frames are of one kind in a flame graph, and have the whole path in a profile" {
+@test "stacks: Python frames are one kind in a flame graph, with full paths in profiles" {
 	need_arch x86_64
 	local python truth=$BATS_TEST_TMPDIR/truth page=$BATS_TEST_TMPDIR/page.html
 	python=$(pythons | head -1)
@@ -747,7 +747,7 @@ python_of() { # GROUP FUNCTION
 	fsn detach st
 }
 
-@test "--min says what a tree of stacks leaves out" {
+@test "stacks: --min shows how much a tree leaves out" {
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
 	capture "$STACKS" plain plain plain thread
 	fsn stats st --by stack
@@ -808,7 +808,7 @@ line_of() { # FILE TEXT
 	echo "$1:$(grep -nF "$2" "$BATS_TEST_DIRNAME/fixtures/$1" | cut -d: -f1)"
 }
 
-@test "--lines says the line of each frame, and what was inlined there, in every form" {
+@test "stacks: --lines shows the line of each frame and inlined functions" {
 	local within around profile=$BATS_TEST_TMPDIR/profile
 	within=$(line_of stacks.cc 'made within')
 	around=$(line_of stacks.cc 'put around')
@@ -840,7 +840,7 @@ line_of() { # FILE TEXT
 	fsn detach st
 }
 
-@test "with --lines what has none stays as it is" {
+@test "stacks: --lines leaves frames without lines unchanged" {
 	local bare=$BATS_TEST_TMPDIR/bare
 	objcopy --strip-debug "$STACKS" "$bare"
 	fsn attach st st_leaf --lib "$bare" --stacks all --count
@@ -852,7 +852,7 @@ line_of() { # FILE TEXT
 	fsn detach st
 }
 
-@test "code that a process has made is called what its perf map says" {
+@test "stacks: JIT code has the names of its perf map" {
 	need_arch x86_64
 	local map
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
@@ -948,7 +948,7 @@ many='(() => {
 	return { title: "many", chosen: 0, names, root, figures: [{ name: "calls", unit: "count" }] };
 })()'
 
-@test "a flame graph of 50,000 stacks opens, is searched and enlarged, and draws what can be seen" {
+@test "stacks: a flame graph of 50,000 stacks opens, can be searched and enlarged" {
 	local page=$BATS_TEST_TMPDIR/page.html
 	awk -v data="$(tr '\n' ' ' <<<"$many")" '{ sub(/@DATA@/, data) } 1' "$BATS_TEST_DIRNAME/../cmd/show/flame.html" >"$page"
 	in_browser "$page" '

@@ -76,7 +76,7 @@ swapped() { # ROUNDS [STORM]: leaves the group
 
 # By what each case of the fixture has wrong, how walks end, and what they have met until then.
 # bats test_tags=core
-@test "stacks that lead nowhere end there, for a reason that is counted, and the program lives" {
+@test "stacks: invalid stacks end with a counted reason, and the program survives" {
 	local what how want='' cases='' n=0 exit
 	need_fixture nowhere
 	while read -r what how; do

@@ -17,7 +17,7 @@ prototypes() {
 	jq -r '.[] | "\(.name)(\(.args | join(", "))) -> \(.ret): \(.types_why)"' <<<"$output"
 }
 
-@test "debug information says what arguments are, wherever it is kept" {
+@test "types: arguments are read from debug information in all its places" {
 	local copy=$BATS_TEST_TMPDIR/proto file want
 
 	want='pr_copy(enum pr_dir dir, pr_bytes bytes, const char *path, char *buf) -> int
@@ -49,7 +49,7 @@ pr_wide(int a, struct pr_large large, __int128 wide, struct pr_words dim, int la
 		"$part() -> null: a clone: the compiler may have changed its arguments"
 }
 
-@test "methods have their object, constructors what a compiler adds, empty objects no place" {
+@test "types: methods have their object, and empty objects use no register" {
 	[[ -x $FIX/protocxx ]] || skip "no C++ compiler"
 	assert_eq "$(prototypes "$FIX/protocxx:_ZNK5shape6Circle4areaEi" \
 		"$FIX/protocxx:_ZN5shape6Circle5countEi" \
@@ -138,7 +138,7 @@ hint: did you mean 'bytes'"
 	assert_stderr_match "^funcsnoop list: --types goes with 'list functions'$"
 }
 
-@test "assembler code declares no arguments: there are registers, not none" {
+@test "types: assembly functions have registers instead of arguments" {
 	need_arch x86_64
 	fsn attach g asm_frame --lib "$FIX/libinsn.so" --dry-run --json
 	assert_json '.[0].functions[0] | [.args, .declared, .types_why]' \

@@ -109,7 +109,7 @@ ends_by_program() { # FILE
 		END { for (p in all) print p, whole[p], all[p], met[p] + 0 }'
 }
 
-@test "walks of real programs end where those began, and say so" {
+@test "stacks: walks of real programs end at their first frame, or with a reason" {
 	need_arch x86_64
 	local own=$BATS_TEST_TMPDIR/own doc=$BATS_TEST_TMPDIR/doc seen='' program whole all met
 	need_tool git g++ perl python3

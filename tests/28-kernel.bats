@@ -88,7 +88,7 @@ need_fentry() {
 }
 
 # bats test_tags=bpf,core
-@test "functions name their module; attach without rights says so and leaves nothing" {
+@test "kernel: functions show their module; without rights attach leaves nothing" {
 	local how
 
 	need_fentry
@@ -120,7 +120,7 @@ hint: needs CAP_SYS_ADMIN"
 	fsn detach g
 }
 
-@test "where the kernel has no probes of its functions the error says what is missing" {
+@test "kernel: a kernel without function probes gives an error with the reason" {
 	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
 	[[ ! -e /sys/bus/event_source/devices/kprobe ]] || skip "this kernel has kprobes"
 	fsn -s 1 attach g k:vfs_read

@@ -57,14 +57,14 @@ divided() { # ARG...
 	fsn detach g
 }
 
-@test "times are divided with perf links and raw times, too" {
+@test "split: works with perf links and uncorrected times" {
 	local phases=("$PHASES" 3)
 
 	divided --link perf --raw
 	fsn detach g
 }
 
-@test "threads of real-time classes are divided, too" {
+@test "split: works for threads of real-time classes" {
 	local phases=(chrt -f 1 "$PHASES" 5 burn nap read)
 
 	need_tool chrt
@@ -108,7 +108,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
-@test "rows of keys and of stacks say what their calls waited for, too" {
+@test "split: rows of keys and stacks have the waits of their calls" {
 	local line
 
 	fsn attach g fix_sleep_us --lib "$LIB" --split --raw --key arg1 --stacks all
@@ -141,7 +141,7 @@ divided() { # ARG...
 }
 
 # bats test_tags=core,arch
-@test "it is seen where calls sleep, and as long as their times say" {
+@test "split: stacks of sleeps have the blocked time of the calls" {
 	need_fixture waits
 	start_bg w "$FIX/waits" --wait --wait-end lock 3
 	wait_ready w
@@ -171,7 +171,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
-@test "slow calls and those of a stream say what they waited for" {
+@test "split: slow calls and streams have the waits of each call" {
 	fsn attach g fix_sleep_us --lib "$LIB" --split --slow 10ms
 	start_bg s "$FUNCSNOOP" stream g --json -n 2
 	poll_until grep -q watching "$(bg_err s)"

@@ -90,7 +90,7 @@ end_held() {
 	fsn detach heap
 }
 
-@test "frees of blocks from before, and of a parent's, are unknown; who ends or calls exec holds none" {
+@test "memory: frees of older and inherited blocks are unknown; exit and exec free all" {
 	assert_held before 100
 	end_held
 	assert_held fork 100
@@ -160,7 +160,7 @@ all_of() { # FIELD: added up over all functions
 	json "[.[0].functions[].$1 | numbers] | add // 0"
 }
 
-@test "a million blocks are held at once, freed by others, across resets; exits take no longer" {
+@test "memory: a million live blocks, freed by others, across resets; exits stay fast" {
 	local alone most
 
 	alone=$("$HEAP" exits 30 | sed -n 's/^least //p')
@@ -188,7 +188,7 @@ all_of() { # FIELD: added up over all functions
 	fsn detach heap
 }
 
-@test "a full table counts what it could not follow, tells it, and gives up nothing that is live" {
+@test "memory: a full table counts dropped allocations and keeps live ones" {
 	fsn attach --config "$CONFIG" heap --lib "$HEAP" --no-nesting --replace --blocks 4
 	start_bg heap "$HEAP" --wait --wait-end fork 100
 	wait_ready heap
@@ -218,7 +218,7 @@ all_of() { # FIELD: added up over all functions
 	fsn detach heap
 }
 
-@test "memory of GPUs is followed by each function of CUDA's runtime, its driver and NCCL" {
+@test "memory: GPU memory is tracked for each function of runtime, driver and NCCL" {
 	local lib=$FIX/libgpuheap.so preset
 
 	for preset in cuda cuda-driver nccl; do
@@ -257,7 +257,7 @@ assert_held_on_gpu() { # HOW GROUP BULK
 	assert_eq "$(held | cut -d' ' -f1-3)" "live 0 0" "$1"
 }
 
-@test "PyTorch's tensors are followed in its own allocators, of CUDA where they have symbols" {
+@test "memory: PyTorch's tensors are tracked in its own allocators" {
 	local said
 
 	fsn attach tensors --lib "$FIX/libc10_cuda.so" --memory --no-nesting

@@ -62,7 +62,7 @@ waits_fit() {
 }
 
 # bats test_tags=core
-@test "waits are as many, and as long, as the kernel's own figures of the thread say" {
+@test "waits: numbers and durations match the kernel's counters of the thread" {
 	local try fit=
 
 	# An untraced switch away from a CPU also gives one wait less, without a trace of it:
@@ -78,7 +78,7 @@ waits_fit() {
 	((fit)) || fail "in none of $try runs"
 }
 
-@test "slow waits say who had the CPU instead, and who woke the thread" {
+@test "waits: slow waits show who had the CPU, and who woke the thread" {
 	work lock 2 w:off-cpu --slow 15ms
 	fsn stats g --slow --json
 	assert_json_true '[.[0].slow_calls[] | select(.comm == "producer" and
@@ -145,7 +145,7 @@ hint: did you mean 'w:off-cpu'"
 }
 
 # bats test_tags=core,arch
-@test "a stack says where a thread sleeps: its own frames, from the first, then the kernel's" {
+@test "waits: stacks have the thread's frames, then the kernel's" {
 	local us
 
 	work lock 2 w:off-cpu --stacks all
@@ -251,7 +251,7 @@ try_on() { # MODE ROUNDS LINE
 	wait_bg w
 }
 
-@test "no system call of COMMAND ends early for a table that its stacks need" {
+@test "waits: building a table interrupts no system call of COMMAND" {
 	need_fixture stacks
 	start_bg r "$FUNCSNOOP" run off-cpu --stacks all --output "$BATS_TEST_TMPDIR/table" -- \
 		sh -c '"$@"; exit' sh "$FIX/stacks" interrupted

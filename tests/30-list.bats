@@ -102,7 +102,7 @@ hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
 	fsn detach --all
 }
 
-@test "in a narrow terminal paths keep their end and all other texts their beginning" {
+@test "list: a narrow terminal keeps the end of paths and the start of other text" {
 	need_bpf
 	need_terminal
 	fsn attach g fix_add --lib "$LIB" --exit ret
@@ -115,7 +115,7 @@ hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
 	fsn detach g
 }
 
-@test "list -v says which calls count, how, until when, and whose command it was" {
+@test "list: -v shows which calls count, how, until when, and the command line" {
 	local pid
 
 	need_bpf
@@ -337,7 +337,7 @@ json_link() { # GROUP
 	fsn detach g
 }
 
-@test "list functions says why a function is only counted" {
+@test "list functions: shows why a function is only counted" {
 	need_bpf
 	fsn attach g eng_exit eng_leaf --lib "$FIX/libengine.so" --exit ret
 	fsn list functions g --json
@@ -349,7 +349,7 @@ json_link() { # GROUP
 
 # --- presets -----------------------------------------------------------------------------
 
-@test "list presets shows those that are built in" {
+@test "list presets: shows the built-in ones" {
 	fsn list presets --json
 	assert_json 'map(.name)' \
 		'["cpu","cublas","cublaslt","cuda","cuda-driver","cudnn","curl","dns","files","gpu","gpu-copies","gpu-graphs","hip","ibverbs","level-zero","libtorch","malloc","mpi","nccl","off-cpu","opencl","openssl","postgres","pthread","run-queue","sqlite","syscalls","tensors","vfs","zlib"]'
@@ -362,7 +362,7 @@ json_link() { # GROUP
 	fsn -s 2 list presets x
 }
 
-@test "a preset of the user's comes before the one built in, and a broken one is shown" {
+@test "list presets: a user's preset replaces a built-in one, and a broken one is shown" {
 	local dir=$XDG_CONFIG_HOME/funcsnoop/presets
 
 	mkdir -p "$dir"

@@ -25,7 +25,7 @@ groups() { # names, space between them
 	assert_output '{"version":1,"groups":[]}'
 }
 
-@test "detach --all removes all, also when there is none" {
+@test "detach: --all removes all groups and succeeds if there are none" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b eng_leaf --lib "$FIX/libengine.so"
@@ -39,7 +39,7 @@ groups() { # names, space between them
 	assert_output '{"version":1}'
 }
 
-@test "detach of an unknown group removes none of the others named" {
+@test "detach: an unknown group prevents the removal of the other named groups" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b fix_add --lib "$FIX/libfix.so"
@@ -197,18 +197,18 @@ killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
 	wait_bg call
 }
 
-@test "a detach that is killed while it takes probes away leaves none (session)" {
+@test "detach: killed while it removes probes, it leaves none (session)" {
 	killed_while_closing KILL session return 10
 }
 
-@test "a detach that is killed while it takes probes away leaves none (multi)" {
+@test "detach: killed while it removes probes, it leaves none (multi)" {
 	killed_while_closing KILL multi ret 10
 }
 
-@test "a detach that is killed while it takes probes away leaves none (perf)" {
+@test "detach: killed while it removes probes, it leaves none (perf)" {
 	killed_while_closing KILL perf return 2
 }
 
-@test "a detach that is terminated while it takes probes away leaves none" {
+@test "detach: terminated while it removes probes, it leaves none" {
 	killed_while_closing TERM session return 10
 }

@@ -107,7 +107,7 @@ leave_of_detach() {
 }
 
 # A link for each probe: the kernel takes long for each, and some are still pinned.
-@test "a detach of many links that is killed with all its processes leaves none (perf)" {
+@test "orphans: a killed detach of many links leaves no breakpoint (perf)" {
 	MODE=perf
 	LIB=$BATS_TEST_TMPDIR/libfix.so.1
 	cp "$(realpath "$FIX/libfix.so")" "$LIB"
@@ -161,7 +161,7 @@ leave_of_detach() {
 	end_called
 }
 
-@test "breakpoints of a group that lives stay when those of a dead one go" {
+@test "orphans: breakpoints of a live group stay when those of a dead one are removed" {
 	start_called
 	fsn attach lives '*' --force --lib "$LIB" --count --link multi
 	start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB"

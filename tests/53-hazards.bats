@@ -79,7 +79,7 @@ make_writable() { # FILE
 	assert_stderr_match "cannot probe 'fix_add' .* FIPS module, which hashes its own code"
 }
 
-@test "a call that ends in another thread than it began in is one call that returned" {
+@test "hazards: a call that returns in another thread is one returned call" {
 	hazard fiber_migrate "hz_yield_asm" "hz_yield_asm 20 0 20 0 0 0"
 }
 
@@ -114,7 +114,7 @@ other_stack 20"
 	fsn detach g
 }
 
-@test "fibers that a signal handler switches live: calls on their own stacks have no return probe" {
+@test "hazards: fibers of signal handlers survive, without return probes on them" {
 	need_arch x86_64
 	need_link session
 	fsn attach -n g hz_turn --lib "$FIX/libhazard.so" --json
@@ -125,7 +125,7 @@ other_stack 10"
 }
 
 # Its process runs when the group is attached, or is to be run.
-@test "a C++ program whose signal handler throws lives: its functions have no return probe" {
+@test "hazards: a C++ program with a throwing signal handler survives" {
 	local why="no return probe: a signal handler of "
 
 	need_bpf
@@ -205,7 +205,7 @@ fr_odd 150 0 150 0 0 0"
 	fsn detach g
 }
 
-@test "recursion by a pointer beyond 64 calls is counted, not timed, and said so" {
+@test "hazards: indirect recursion beyond 64 calls is counted, not timed, and reported" {
 	local link
 
 	need_bpf
@@ -291,7 +291,7 @@ hzx_outer 80 0 40 0 40 0"
 hzx_outer 20 0 0 0 20 0"
 }
 
-@test "exceptions pass through functions of a stripped library, too" {
+@test "hazards: exceptions pass through functions of a stripped library" {
 	hazcxx stripped throw "$CXX_THROW"
 }
 
@@ -383,7 +383,7 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 	fsn detach g
 }
 
-@test "a Go program lives with probes on all of its functions and of its runtime's" {
+@test "hazards: a Go program survives probes on all of its functions and its runtime" {
 	local plain
 
 	need_bpf
@@ -403,7 +403,7 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 
 # Some kernels make a system call of their own for a return probe.
 # bats test_tags=core
-@test "a program that may not make the probes' system calls lives" {
+@test "hazards: a program that may not make the probes' system calls survives" {
 	need_bpf
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	capture "$FIX/call" --seccomp add 20
@@ -599,7 +599,7 @@ early_ends() { # LINK
 }
 
 # bats test_tags=core,arch
-@test "ends that are seen early are those of all calls, with their results" {
+@test "hazards: early exits are those of all calls, with their results" {
 	local link links
 
 	need_bpf

@@ -29,7 +29,7 @@ end_hanging() {
 	fsn detach hang eng
 }
 
-@test "without a group the calls of all groups are listed, of one by name only its own" {
+@test "in flight: without a group all calls are listed, with a group its own" {
 	attach_hanging
 	fsn list inflight --json
 	assert_json 'map([.group, .function]) | sort' \
@@ -350,7 +350,7 @@ unmatched_returns 42"
 
 # 100,000 calls that are left behind would take each place of the table.
 # bats test_tags=bpf,slow
-@test "a process that leaves very many calls takes no place that others need" {
+@test "in flight: a process that leaves very many calls uses no slot that others need" {
 	need_bpf
 	fsn attach g eng_deep_longjmp eng_leaf --lib "$FIX/libengine.so" --exit ret
 	start_bg deep "$FIX/engine" deep_longjmp 1 100000 --wait-end
@@ -374,7 +374,7 @@ unmatched_returns 42"
 
 # On the first thread's stack, calls below a new call were left.
 # bats test_tags=bpf,slow
-@test "a process that has left very many calls gets places for its next ones" {
+@test "in flight: a process that has left very many calls gets slots for new ones" {
 	need_bpf
 	fsn attach g eng_deep_longjmp eng_leaf --lib "$FIX/libengine.so" --exit ret
 	capture "$FIX/engine" deep_longjmp 3 100000

@@ -48,7 +48,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-@test "records of processes that have ended make room, those of one that runs stay" {
+@test "processes: records of exited processes are reused, those of live ones stay" {
 	local ended lost before
 
 	attach_dozen

@@ -167,7 +167,7 @@ in_turn() { # NAME TIMES
 	FUNCSNOOP_BPFFS=$BATS_TEST_TMPDIR/link refused "'$BATS_TEST_TMPDIR/link'"
 }
 
-@test "--bpffs names the bpffs, before and after the command, and goes before the environment" {
+@test "pins: --bpffs works before and after the command and overrides the environment" {
 	need_bpf
 	FUNCSNOOP_BPFFS=/nosuch fsn --bpffs "$FUNCSNOOP_BPFFS" list --json
 	assert_output '{"version":1,"groups":[]}'
@@ -195,7 +195,7 @@ in_turn() { # NAME TIMES
 
 # --- the lock -------------------------------------------------------------------------
 
-@test "a writer waits for the lock and goes on when it is free" {
+@test "pins: a writer waits for the lock and continues when it is free" {
 	need_bpf
 	need_tool flock
 	fsn attach g fix_add --lib "$FIX/libfix.so"
@@ -398,7 +398,7 @@ detach_killed() { # MODE TIMES
 	detach_killed perf 10
 }
 
-@test "an attach --replace that is killed leaves the old group or the new one, whole" {
+@test "pins: killed attach --replace leaves the complete old or new group" {
 	local replace=("$FUNCSNOOP" attach g fix_ret --replace --lib "$FIX/libfix.so")
 	local i span old new
 

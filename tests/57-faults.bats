@@ -152,11 +152,11 @@ reset_or_not() {
 	whole
 }
 
-@test "reset killed at any moment has happened to all functions or to none" {
+@test "reset: killed at any moment, it resets all functions or none" {
 	killed have_calls reset_or_not reset g
 }
 
-@test "stats --reset killed at any moment has happened to all functions or to none" {
+@test "stats --reset: killed at any moment, it resets all functions or none" {
 	killed have_calls reset_or_not stats g --reset --json
 }
 
@@ -364,7 +364,7 @@ nobody_streams() {
 	umount "$bpffs"
 }
 
-@test "a bpffs that is unmounted takes its groups with it, and later commands say so" {
+@test "faults: groups of an unmounted bpffs are gone, and later commands say so" {
 	local bpffs=$BATS_TEST_TMPDIR/gone
 
 	need_bpf
@@ -600,7 +600,7 @@ teardown() {
 
 # Alone: a processor goes and comes back.
 # bats test_tags=alone
-@test "a processor that goes and comes back takes no count with it" {
+@test "faults: a CPU that goes offline and online loses no count" {
 	need_bpf
 	[[ -z ${FSN_SHARED-} || -n ${FSN_HOTPLUG-} ]] || skip "others use this machine"
 	[[ -w $ONLINE && $(<$ONLINE) == 1 ]] || skip "cpu1 can't be switched off: no $ONLINE"
@@ -721,7 +721,7 @@ teardown() {
 # --- what fails inside --------------------------------------------------------------------
 
 # A selection: `tests/inject` alone tries every call.
-@test "system calls that fail end in right numbers or a clear error" {
+@test "faults: failing system calls give right numbers or a clear error" {
 	need_bpf
 	need_no_sanitizer
 	need_tool strace
@@ -763,7 +763,7 @@ allocations() { # STEP FILTER ARG...
 	done
 }
 
-@test "allocations that fail end in right numbers or a clear error" {
+@test "faults: failing allocations give right numbers or a clear error" {
 	local functions='.[0].functions | map([.name, .calls])'
 
 	need_bpf

@@ -85,7 +85,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	fsn -s 2 version x
 }
 
-@test "an unknown command is wrong usage, and one near it is named" {
+@test "errors: an unknown command is wrong usage, with a similar one" {
 	fsn -s 2 atach
 	assert_output ""
 	assert_stderr "funcsnoop: unknown command 'atach'; did you mean 'attach'?
@@ -114,7 +114,7 @@ hint: 'funcsnoop help' shows the usage"
 	done
 }
 
-@test "wrong values of options are wrong usage and say what is right" {
+@test "errors: a wrong value is wrong usage, with the valid ones" {
 	fsn -s 2 attach g f --probe link=nosuch
 	assert_stderr_match "^funcsnoop attach: --probe link is auto, session, multi or perf, not 'nosuch'$"
 	fsn -s 2 attach g f --probe exit=nosuch
@@ -177,7 +177,7 @@ hint: 'funcsnoop help attach' shows the usage"
 	EOF
 }
 
-@test "options near an unknown one are named, and messages have one form" {
+@test "errors: an unknown option is wrong usage, with similar ones" {
 	local line
 
 	# Arguments, then the message.
@@ -345,7 +345,7 @@ no_library() { # FILE REGEX
 	assert_json 'keys' '["error"]'
 }
 
-@test "a library that is not there is named, and names near it" {
+@test "errors: a missing library is an error, with similar names" {
 	no_library /nosuch.so "'/nosuch.so'.*No such file or directory"
 	no_library nosuchlibrary "no library or program 'nosuchlibrary'"
 	export LD_LIBRARY_PATH=$FIX
@@ -403,7 +403,7 @@ no_library() { # FILE REGEX
 
 # --- functions --------------------------------------------------------------------------
 
-@test "a function that is not there is named, with names near it" {
+@test "errors: a missing function is an error, with similar names" {
 	fsn -s 1 attach g fix_ad --lib "$LIB" --dry-run
 	assert_output_match "^fix_ad .* missing +no such symbol$"
 	assert_stderr "funcsnoop attach: no function 'fix_ad' in $FIX/libfix.so.1
@@ -503,7 +503,7 @@ as_nobody() { # ARG...
 	assert_json length 0
 }
 
-@test "without privilege attach says what is needed, and leaves nothing" {
+@test "errors: an unprivileged attach names the capabilities and leaves nothing" {
 	need_bpf
 	need_unprivileged "$LIB"
 	as_nobody attach g fix_add --lib "$LIB"

@@ -151,7 +151,7 @@ hint_table() {
 		cgroup v2 is not mounted|--cgroup where it is not|a cgroup is a directory of cgroup v2
 		use function, process, cgroup, library, or a key that the group was attached with (--by)|stats --by with an unknown word|words of --by that are no key of --key
 		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
-		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: a user who maps very many copies of a library keeps nobody from probing it
+		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: hostile: very many mapped copies of a library do not prevent its tracing
 		group '%s' does not follow memory: attach the group again with --replace --with memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
 		%llu blocks were not tracked: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%s not in the live memory: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger

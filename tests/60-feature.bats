@@ -57,7 +57,7 @@ refute_cached() { # WHAT
 	assert_json '.hints' '[]'
 }
 
-@test "the best link that is there is used, and each says why it is there or not" {
+@test "feature: the best available link is used, and each shows its reason" {
 	local link
 
 	need_bpf
@@ -71,7 +71,7 @@ refute_cached() { # WHAT
 	fsn detach g h
 }
 
-@test "the text says the same in a line each" {
+@test "feature: plain text has the same facts, one per line" {
 	need_bpf
 	fsn feature
 	assert_stderr ""
@@ -209,7 +209,7 @@ refute_cached() { # WHAT
 	assert_stderr_match "takes no argument 'kernel'"
 }
 
-@test "answers come also when the parent ignores the end of children" {
+@test "feature: works if the parent ignores SIGCHLD" {
 	need_bpf
 	capture bash -c 'trap "" CHLD; exec "$0" feature --json' "$FUNCSNOOP"
 	assert_json '.return_probes.safe' true
@@ -217,7 +217,7 @@ refute_cached() { # WHAT
 
 # --- without privilege -----------------------------------------------------------------
 
-@test "without privilege the status is 0, and what was not tried says what it needs" {
+@test "feature: unprivileged status is 0, and untested facts show their requirements" {
 	need_root
 	need_tool setpriv
 	as_nobody "$FUNCSNOOP" feature --json

@@ -191,7 +191,7 @@ load() {
 # --- instructions that kernels get wrong ------------------------------------------------------
 
 # bats test_tags=arch
-@test "a child that is forked lives, with probes on nops and what else needs care" {
+@test "kernels: a forked child survives probes on nops and other special instructions" {
 	local name names=(asm_nop5 asm_nop9 asm_nop10 asm_redzone asm_endbr_push)
 
 	need_bpf

@@ -292,7 +292,7 @@ h"
 	remove_elsewhere
 }
 
-@test "a symbolic link in a map's place is not followed" {
+@test "hostile: a symbolic link instead of a map is not followed" {
 	local map
 
 	need_tool bpftool
@@ -331,7 +331,7 @@ no_crash() { # WHAT
 	done
 }
 
-@test "a group whose maps are others than its own ends in an error, not in a crash" {
+@test "hostile: a group with foreign maps gives an error and no crash" {
 	local pin kind
 
 	need_tool bpftool
@@ -406,7 +406,7 @@ no_crash() { # WHAT
 	fsn detach g
 }
 
-@test "a group that says it has more than it has ends in an error, not in a crash" {
+@test "hostile: a group with too large counts gives an error and no crash" {
 	local bytes changed at value
 
 	need_tool bpftool
@@ -436,7 +436,7 @@ mapped_or_ended() { # FILE NAME
 }
 
 # It is cut while the command waits, after it was mapped and before its code is read.
-@test "a library that is cut short while it is read is refused, and does not end attach" {
+@test "hostile: a library truncated while it is read is rejected, without a crash" {
 	local lib=$BATS_TEST_TMPDIR/libcut.so how
 
 	need_tool strace
@@ -456,7 +456,7 @@ mapped_or_ended() { # FILE NAME
 }
 
 # Each is a file of its own: it would be opened, read and probed.
-@test "a user who maps very many copies of a library keeps nobody from probing it" {
+@test "hostile: very many mapped copies of a library do not prevent its tracing" {
 	local dir=$BATS_TEST_TMPDIR/copies good=$BATS_TEST_TMPDIR/good i
 
 	need_tool perl setpriv

@@ -13,7 +13,7 @@ attach_fix() { # FUNCTION...
 
 # --- empty results ---------------------------------------------------------------------
 
-@test "an empty result says since when, and that no process has the library" {
+@test "stats: an empty result shows since when, and that no process has the library" {
 	local copy=$BATS_TEST_TMPDIR/libcopy.so
 
 	need_bpf
@@ -26,7 +26,7 @@ attach_fix() { # FUNCTION...
 	fsn detach g
 }
 
-@test "an empty result says which process has the library and has not called" {
+@test "stats: an empty result shows which process has the library and has not called" {
 	attach_fix fix_ret
 	start_bg idle "$FIX/call" --wait add 1
 	wait_ready idle
@@ -39,7 +39,7 @@ attach_fix() { # FUNCTION...
 
 # --- by process and library ------------------------------------------------------------
 
-@test "processes have exact counts, and those that have ended say so" {
+@test "stats: processes have exact counts, and exited ones are marked" {
 	attach_fix fix_add
 	start_bg one "$FIX/call" --wait-end --comm one add 70
 	wait_line one '^done '
@@ -301,7 +301,7 @@ assert_hits() { # RETS ENTRIES
 	fsn detach g
 }
 
-@test "hits of calls that are filtered out are in the cost, too" {
+@test "stats: overhead includes hits of filtered calls" {
 	need_tool jq
 	own_figures
 	accounting 0
@@ -548,7 +548,7 @@ c
 	fsn detach g
 }
 
-@test "a file that is no document of stats is an error that says so" {
+@test "stats: a file that is not a stats document is an error" {
 	attach_fix fix_add
 	for text in '' '{' '[1]' '[{"group":"g"}]' '[{"group":"g","functions":[{"name":1}]}]' \
 		'[{"group":"g","functions":[{"name":"a","calls":-1}]}]' '[] x'; do

@@ -155,7 +155,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 
 # --- files ---------------------------------------------------------------------------------
 
-@test "--output writes a whole file, mode 0644, and nothing else" {
+@test "stats: --output writes a complete file, mode 0644, and nothing else" {
 	local dir=$BATS_TEST_TMPDIR/out
 
 	attach_named
@@ -223,7 +223,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 # --- few series -----------------------------------------------------------------------------
 
 # Two files of one soname, as of two environments; what is called through each is known.
-@test "files of one soname are one library, and a path keeps them apart" {
+@test "metrics: files with one soname are one library, unless a path separates them" {
 	local dir=$BATS_TEST_TMPDIR name
 
 	need_tool promtool
@@ -328,7 +328,7 @@ p2 2"
 	fsn detach g
 }
 
-@test "health, stale libraries and the number of groups are metrics, too" {
+@test "metrics: include health, stale libraries and the number of groups" {
 	local dir=$BATS_TEST_TMPDIR
 
 	need_bpf

@@ -101,7 +101,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 	fsn detach open private
 }
 
-@test "with no group shared the answer is an empty one, and said on the standard error" {
+@test "serve: without a shared group the answer is empty, with a warning" {
 	need_bpf
 	fsn attach private fix_add --lib "$LIB"
 	capture bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd' "$FUNCSNOOP"
@@ -132,7 +132,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 	fsn detach new old
 }
 
-@test "/healthz says whether groups can be listed, by GET and HEAD" {
+@test "serve: /healthz reports whether groups can be listed, by GET and HEAD" {
 	need_root
 	get /healthz
 	first_is "HTTP/1.1 200 OK"
@@ -250,7 +250,7 @@ status 0"
 	done
 }
 
-@test "slow, cut, huge and endless requests end in time, with an answer where there can be one" {
+@test "serve: slow, truncated, huge and endless requests end in time" {
 	ask "[b'GET /hea', b'lthz HTTP/1.0\r', b'\n\r', b'\n']"
 	first_is "HTTP/1.1 200 OK"
 	ask "[b'GET /metrics HT']" --timeout 0.2
@@ -321,7 +321,7 @@ sys.stdout.write(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.arg
 	fsn detach g
 }
 
-@test "the units are such as systemd takes" {
+@test "serve: systemd accepts the units" {
 	local dir=$BATS_TEST_TMPDIR/units unit
 
 	need_tool systemd-analyze

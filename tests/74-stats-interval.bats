@@ -99,7 +99,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "--duration ends by itself, the last interval being shorter" {
+@test "intervals: --duration stops by itself, with a shorter last interval" {
 	local began=$SECONDS
 
 	attach_add
@@ -155,7 +155,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "metrics with --interval are counted on, and the file is always whole" {
+@test "intervals: metrics keep counting, and the file is always complete" {
 	local file=$BATS_TEST_TMPDIR/m.prom i
 
 	need_tool promtool
@@ -177,7 +177,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "--fail-if ends the intervals with the first in which it holds" {
+@test "intervals: --fail-if stops at the first matching interval" {
 	attach_add
 	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --fail-if 'calls>=5' --json
 	poll_until documents stats 2
@@ -187,7 +187,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "a group that is detached ends the intervals with an error" {
+@test "intervals: detaching the group ends them with an error" {
 	attach_add
 	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json
 	poll_until documents stats 1
@@ -388,7 +388,7 @@ heat_has_columns() { # N
 }
 
 # Begun in an odd second, so that by itself the interval would begin in one.
-@test "intervals of whole seconds begin at multiples of them" {
+@test "intervals: whole seconds are aligned to multiples" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	poll_until eval '((EPOCHSECONDS % 2))'

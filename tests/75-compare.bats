@@ -93,7 +93,7 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	assert_eq "$(found)" "ncclAllReduce - x absent 0 641"
 }
 
-@test "ranks of one communicator that offer other bytes stand out" {
+@test "compare: ranks of one communicator with different sizes are reported" {
 	local i bytes
 
 	for i in 0 1 2 3; do
@@ -173,7 +173,7 @@ g - b absent 0 20"
 	assert_eq "$(found)" ""
 }
 
-@test "slower is who is beyond the spread of the others" {
+@test "compare: slower is a value beyond the spread of the others" {
 	local i times=(1000 1100 900 1050 1900) wide=(1000 1500 600 1300 1900)
 
 	for i in 0 1 2 3 4; do

@@ -313,7 +313,7 @@ by_pointer() { # NAME
 
 # --- places --------------------------------------------------------------------------------------
 
-@test "arguments on the stack are seen, up to the twentieth word" {
+@test "calls: stack arguments are shown, up to the twentieth word" {
 	local exit words s0 deep='"s20":null,"s21":null' table='s20=?, s21=?'
 
 	need_bpf
@@ -339,7 +339,7 @@ ty_deep {"a":null,"b":2,"c":3,"d":4,"e":5,"f":6,"s0":'"$words"',"s18":118,"s19":
 	done
 }
 
-@test "floating-point numbers take no integer register, and are seen on the stack" {
+@test "calls: floating-point arguments use no integer register, and show on the stack" {
 	local z=3.25 shown=3.25
 
 	need_bpf

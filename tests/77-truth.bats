@@ -28,7 +28,7 @@ assert_agrees() { # FUNCTION CALLS US
 		"$1, us; the program says $3"
 }
 
-@test "sqlite3's timer says what the calls of its library took" {
+@test "truth: sqlite3's timer matches the calls of its library" {
 	local dir=$BATS_TEST_TMPDIR query us
 
 	need_bpf
@@ -90,7 +90,7 @@ start_postgres() { # BIN
 		2>/dev/null
 }
 
-@test "postgres' pg_stat_statements says what its executor took" {
+@test "truth: postgres' pg_stat_statements matches its executor" {
 	local bin=(/usr/lib/postgresql/*/bin) as calls us shown
 
 	need_bpf

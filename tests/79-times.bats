@@ -47,7 +47,7 @@ assert_right() {
 
 # Not of the core: an emulated machine has other times at each moment.
 # bats test_tags=alone
-@test "functions of no time, 1 us and 100 us show that, by each kind of link and of end" {
+@test "times: functions of 0, 1 and 100 us are right with each kind of link and exit" {
 	local link links exit
 
 	need_fast_probes
@@ -108,7 +108,7 @@ assert_right() {
 }
 
 # bats test_tags=alone
-@test "times within the noise are marked by process and in histograms, too" {
+@test "times: times within the noise are marked by process and in histograms" {
 	local try
 
 	need_bpf
@@ -146,7 +146,7 @@ assert_right() {
 	fsn detach g
 }
 
-@test "attach measures by itself, once after each boot, and keeps it" {
+@test "times: attach calibrates by itself once per boot and saves the result" {
 	local kept
 
 	need_bpf
@@ -160,7 +160,7 @@ assert_right() {
 	fsn detach g
 }
 
-@test "attach says what a call will take, of each class of functions" {
+@test "times: attach prints the expected cost of a call per class" {
 	need_bpf
 	fsn feature --calibrate
 	sed -i -E 's/:.*/: 0 500 500 0 400 1000 600 0 600 9000 8400 0 600 9100 8500 0 600 9200 8600 0 0 7000 7000 0 6000 8000 2000 0 6000 16000 10000 0 6000 8100 2100 0 6000 8200 2200 0/' \
@@ -289,7 +289,7 @@ tail_counts() {
 	done
 }
 
-@test "a jump is followed once the linker has looked up where it leads" {
+@test "times: a tail call is tracked once the linker has resolved its target" {
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
 	fsn attach g tail_plt tail_public --lib "$FIX/libtail.so" --exit ret
@@ -374,7 +374,7 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 }
 
 # bats test_tags=alone
-@test "own times of nested calls are what the program's clock says, by each link and end" {
+@test "times: self times of nested calls match the program's clock, for all links" {
 	local link links exit chosen
 	local -a what
 
@@ -620,7 +620,7 @@ tree_of() { # GROUP
 	fsn detach g
 }
 
-@test "calls by more ways than there is room for are others, and none is missing" {
+@test "times: paths beyond the table's size count as others, and none is missing" {
 	need_bpf
 	fsn attach g --lib "$FIX/nest" --exit ret 'way[0-5]'
 	capture "$FIX/nest" 1 ways
@@ -720,7 +720,7 @@ tree_of() { # GROUP
 	assert_eq "$got" '[[500,500,true],[500,500,true]]'
 }
 
-@test "a jump that the kernel does not emulate costs what its step does" {
+@test "times: a jump that the kernel cannot emulate costs a single-step" {
 	local step
 
 	need_bpf

@@ -61,7 +61,7 @@ call fix_recurse 60" || fail "with $link links"
 	each_link return
 }
 
-@test "every kind of link shows the same calls, with ends seen at ret instructions" {
+@test "stream: all kinds of links show the same calls with probes on ret" {
 	each_link ret
 }
 
@@ -134,7 +134,7 @@ call eng_spin 2"
 	fsn detach g
 }
 
-@test "a function whose entry is its end has events without a duration" {
+@test "stream: a function whose entry is its exit has events without a duration" {
 	need_arch x86_64
 	need_bpf
 	need_tool jq
@@ -330,7 +330,7 @@ exit fix_add 3"
 
 # --- several ------------------------------------------------------------------------------
 
-@test "eight streams of a group, each exact; the ninth is refused, and one that ends makes room" {
+@test "stream: eight streams of a group are exact, and the ninth is refused" {
 	attach_fix fix_add
 	local i
 	for i in 1 2 3 4 5 6 7 8; do
@@ -391,7 +391,7 @@ lease_ended() { # GROUP: of all its streams
 		jq "[.. | objects | .lease_ns? // empty | select(. / 1000000 >= $now)] | length") == 0 ]]
 }
 
-@test "kill -9: recording ends by itself, the next command frees the place, counts are exact" {
+@test "stream: after kill -9 the next command frees the stream, and counts are exact" {
 	need_tool bpftool
 	attach_fix fix_add
 	start_stream s g --json
@@ -438,7 +438,7 @@ gap - 1"
 	fsn detach g
 }
 
-@test "a stream that was stopped until its place was given away ends with an error" {
+@test "stream: a stopped stream whose entry was reused ends with an error" {
 	need_tool bpftool
 	attach_fix fix_add
 	start_stream s g --json
@@ -515,7 +515,7 @@ assert_all_accounted() { # CALLS
 
 # --- order --------------------------------------------------------------------------------
 
-@test "events of many threads come in the order of their ends" {
+@test "stream: events of many threads are in order of their returns" {
 	attach_fix fix_add fix_nested
 	start_stream s g --json
 	capture "$FIX/call" --threads 8 --arg 3 nested 500
@@ -530,7 +530,7 @@ call fix_nested 4000"
 
 # --- what else happens to the group -----------------------------------------------------------
 
-@test "detach while streaming: all calls are shown, and the stream ends" {
+@test "stream: a detach shows all calls and ends the stream" {
 	attach_fix fix_add
 	start_stream s g --json
 	capture "$FIX/call" add 30
@@ -555,7 +555,7 @@ funcsnoop stream: all groups were detached"
 	fsn detach h
 }
 
-@test "attach --replace while streaming ends the stream of the old group" {
+@test "stream: attach --replace ends the stream of the old group" {
 	attach_fix fix_add
 	start_stream s g --json
 	capture "$FIX/call" add 3

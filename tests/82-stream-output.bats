@@ -229,7 +229,7 @@ assert_nested() {
 	fsn detach g
 }
 
-@test "chrome: a pipe gets a whole trace, also an empty one" {
+@test "chrome: a pipe gets a complete trace, also an empty one" {
 	attach_fix fix_add
 	start_stream s g --format chrome
 	start_bg t bash -c '"$0" stream g --format chrome | cat' "$FUNCSNOOP"
@@ -534,7 +534,7 @@ assert_nested() {
 
 # --- time ---------------------------------------------------------------------------------
 
-@test "a call's line comes within a tenth of a second" {
+@test "stream: a call is printed within a tenth of a second" {
 	attach_fix fix_sleep_us
 	mkfifo "$OUT"
 	# shellcheck disable=SC2016
@@ -557,7 +557,7 @@ ticks() { # PID: of processor time
 	awk '{ print $14 + $15 }' "/proc/$1/stat"
 }
 
-@test "an idle stream takes next to no processor time" {
+@test "stream: an idle stream uses almost no CPU time" {
 	attach_fix fix_add
 	start_stream s g --json
 	local before

@@ -90,7 +90,7 @@ three_groups() {
 	holds_only ""
 }
 
-@test "run -d ends by itself; the group has GROUP's name and the command's number" {
+@test "run: -d stops by itself; the group has GROUP's name and the command's number" {
 	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
 	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'
 	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",0]]'
@@ -103,7 +103,7 @@ three_groups() {
 	nothing_left
 }
 
-@test "while it runs its group is one like any other; it ends when that is detached" {
+@test "run: its group can be used like any other, and detaching it ends run" {
 	start_run r my fix_add --lib "$LIB"
 	capture "$FIX/call" add 7
 	fsn stats --json
@@ -145,7 +145,7 @@ three_groups() {
 	nothing_left
 }
 
-@test "run --stream --json has calls only; the table goes to stderr" {
+@test "run: --stream --json prints only calls; the table goes to stderr" {
 	start_run r "$LIB:fix_add" --stream --json --number 3
 	capture "$FIX/call" add 3
 	wait_bg r
@@ -155,7 +155,7 @@ three_groups() {
 
 # --- around COMMAND ---------------------------------------------------------------------------
 
-@test "every call of COMMAND counts, the first one too; the table goes to stderr" {
+@test "run: every call of COMMAND counts, the first included" {
 	fsn run "$LIB:fix_add" -- "$FIX/call" add 1
 	assert_output "result fix_add calls=1 sum=1 wrong=0"
 	assert_eq "$(calls_of fix_add)" 1
@@ -165,7 +165,7 @@ three_groups() {
 }
 
 # A probe that is no longer hit costs nothing.
-@test "run says what the probes took of its time, not what they take when it is over" {
+@test "run: shows the overhead during its run, not that of a later moment" {
 	local took="^probes took ~[0-9.]+ [mu]s of these [0-9.]+ m?s; estimated from 'feature --calibrate'$"
 
 	fsn run "$LIB:fix_add" -- "$FIX/call" add 1000
@@ -203,19 +203,19 @@ three_groups() {
 	wait_bg other
 }
 
-@test "the calls of COMMAND that a stream shows begin with the first" {
+@test "run: a stream shows COMMAND's calls from the first on" {
 	fsn run "$LIB:fix_add" --stream -- "$FIX/call" add 3
 	assert_eq "$(grep -c ' fix_add(' <<<"$stderr")" 3
 	assert_eq "$(calls_of fix_add)" 3
 	assert_output "result fix_add calls=3 sum=6 wrong=0"
 }
 
-@test "intervals end with COMMAND, and hold all its calls" {
+@test "run: intervals end with COMMAND and have all its calls" {
 	fsn run "$LIB:fix_add" -i 0.2 -- "$FIX/call" add 50
 	assert_eq "$(calls_of fix_add | awk '{ n += $1 } END { print n }')" 50
 }
 
-@test "JSON of a run with COMMAND goes to a file, and nowhere else" {
+@test "run: JSON of a run with COMMAND goes only to a file" {
 	fsn -s 2 run "$LIB:fix_add" --json -- "$FIX/call" add 5
 	assert_json '.error | test("--output")' true
 	fsn run "$LIB:fix_add" --json -o "$BATS_TEST_TMPDIR/out" -- "$FIX/call" add 5
@@ -453,7 +453,7 @@ holds_group() { # NAME
 	assert_eq "$(calls_of fix_alias_a | awk '{ n += $1 } END { print n }')" 3
 }
 
-@test "a parent that stops itself when its child is stopped goes on when that does" {
+@test "run: a parent that stops itself with its child continues with it" {
 	local lib
 
 	lib=$(late_lib libfixlate.so.1)
@@ -495,7 +495,7 @@ nobody_is_held() {
 	assert_eq "$(bg_says r '^waited' && echo yes)" yes
 }
 
-@test "a program that somebody stops while it is held stays stopped" {
+@test "run: a program stopped by another process while on hold stays stopped" {
 	local lib pid
 
 	lib=$(late_lib libfixlate.so.1)
@@ -587,7 +587,7 @@ nobody_is_held() {
 	nothing_left
 }
 
-@test "children count with every kind of link, at once and theirs, too" {
+@test "run: children and their children count with every kind of link" {
 	local link links
 
 	read_links
@@ -598,7 +598,7 @@ nobody_is_held() {
 	done
 }
 
-@test "each child is a process of its own in the statistics, and others are none" {
+@test "run: each child is a process of its own, and other processes do not count" {
 	start_bg other "$FIX/call" --until-line add
 	wait_line other '^running '
 	fsn run "$LIB:fix_add" --json -o "$BATS_TEST_TMPDIR/out" -- "$FIX/call" --procs 5 add 2
@@ -608,7 +608,7 @@ nobody_is_held() {
 	assert_json '.[0].functions[0] | [.calls, (.processes | map(.calls))]' '[10,[2,2,2,2,2]]'
 }
 
-@test "a thread that ends, the main one too, does not end the process's place on the list" {
+@test "run: an exiting thread, also the main one, keeps the process on the list" {
 	start_bg r "$FUNCSNOOP" run "$FIX/libengine.so:eng_leaf" -- "$FIX/engine" headless 10
 	wait_line r '^headless '
 	tell r

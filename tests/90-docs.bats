@@ -68,7 +68,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 
 # --- commands -------------------------------------------------------------------------
 
-@test "every command has help, which begins with its usage" {
+@test "help: every command has help, which starts with its usage" {
 	local c
 
 	for c in $(commands); do

@@ -96,7 +96,7 @@ compile_with() { # FILE LINE
 		lib/target/*.c | sed 's/$/:/'))" "" "kinds that are asked for by name"
 }
 
-@test "an include that goes up does not compile, and one that goes down does" {
+@test "layers: an include of a higher directory does not compile, a lower one does" {
 	need_tool make
 	compile_with lib/base/err.c '#include "elf/elf_file.h"'
 	[[ $status != 0 && $stderr == *"elf/elf_file.h: No such file"* ]] ||

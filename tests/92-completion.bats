@@ -32,7 +32,7 @@ assert_words() { # WORD...: exactly these
 	[[ -z $stderr ]]
 }
 
-@test "commands come first, and after global options with their values" {
+@test "completion: commands come first, also after global options with values" {
 	complete_words ""
 	assert_words run attach list stats stream stack serve compare reset set detach feature help version
 	complete_words st
@@ -131,7 +131,7 @@ complete_pids() { # TYPE WORD...
 	assert_stderr ""
 }
 
-@test "processes have their names, and those that map the library come first" {
+@test "completion: processes show their names, those with the library first" {
 	local pid two three words lead
 
 	start_bg one "$FIX/call" --wait add 1
@@ -290,7 +290,7 @@ after"
 	assert_words cudaGetDeviceCount
 }
 
-@test "functions of a large library come within the two seconds that are given to them" {
+@test "completion: functions of a large library appear within two seconds" {
 	local lib ms
 
 	for lib in /usr/local/cuda/lib64/libcublas.so.* /usr/local/cuda-*/lib/libcublas.so.*; do

@@ -168,7 +168,7 @@ closure() { # PACKAGE...
 	printf '%s\n' $seen
 }
 
-@test "the Debian package has every file in its place" {
+@test "deb: the package has every file in its place" {
 	local root=$BATS_TEST_TMPDIR/root page
 
 	need_deb
@@ -192,7 +192,7 @@ closure() { # PACKAGE...
 	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/control/md5sums")" "$(files_of "$root" | wc -l)"
 }
 
-@test "the Debian package says what it is, in the version of the source" {
+@test "deb: the package has its description and the version of the source" {
 	need_deb
 	fsn version --json
 	assert_eq "$(field Version)" "$(json .funcsnoop)"

@@ -26,7 +26,7 @@ signals_said() {
 	done | sort -u
 }
 
-@test "tests have signals and a mask of files as after a login, under nohup, too" {
+@test "suite: tests have default signals and umask, also under nohup" {
 	trap '' HUP INT QUIT USR1
 	umask 077
 	suite <<-END
@@ -40,7 +40,7 @@ signals_said() {
 }
 
 # Stands for funcsnoop: says which signals are ignored, and fails.
-@test "soak and inject start programs with signals as after a login, under nohup, too" {
+@test "suite: soak and inject start programs with default signals, also under nohup" {
 	local told=$BATS_TEST_TMPDIR/told tool
 
 	need_root
@@ -126,7 +126,7 @@ refusing() {
 
 # --- where it runs ------------------------------------------------------------------------
 
-@test "README's packages of other distributions are those that deps names" {
+@test "suite: README's packages of other distributions are those of deps" {
 	local line
 
 	for line in 'dnf install' 'pacman -S'; do
