@@ -550,7 +550,8 @@ static __always_inline __s64 nest_ends(
 	const struct fsn_conf *conf, __s64 net, __u64 ns, struct fsn_split *split)
 {
 	struct nest_parts parts = {};
-	__u32 delay = (__u32)(delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay;
+	__u64 total = fsn_may_pause ? delay_unpaused() : delay_of(task);
+	__u32 delay = (__u32)(total >> FSN_DELAY_SHIFT) - nest->delay;
 	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0;
 
 	net -= nest->probes_ns;

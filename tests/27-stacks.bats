@@ -328,6 +328,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	took=$(sed -n 's/^took 1 //p' "$(bg_out r)")
 	output=$(<"$doc")
 	assert_json '.[0].health.held_times' 1
+	json -c '.[0].functions[] | [.name, .total_ns, .on_cpu_ns, .queued_ns, .blocked_ns]' >&2
 	# It uses 5 ms of the CPU.
 	assert_json ".[0].health.held_ns as \$held | .[0].functions[] | select(.name == \"dl_round\") |
 		[.calls, .returns, .on_cpu_ns >= 4750000, .total_ns <= $took - \$held,
