@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// funcsnoop reset: start the statistics afresh.
+// funcsnoop reset: reset the statistics.
 #include "cli/options.h"
 #include "show/text.h"
 #include "stats/stats.h"

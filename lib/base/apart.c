@@ -21,7 +21,7 @@
 #define POLL_MS 2
 
 static volatile sig_atomic_t stop;
-static pid_t parent_pid; /* 0: not apart */
+static pid_t parent_pid; /* 0: not in a helper process */
 
 static void on_parents_death(int sig)
 {
@@ -53,13 +53,13 @@ void apart_free(void *mem, size_t size)
 	munmap(mem, size);
 }
 
-/* All signals but that of the parent's death are blocked. */
+/* Blocks all signals except SIGTERM, which the kernel sends when the parent dies. */
 static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
 {
 	const struct sigaction action = { .sa_handler = on_parents_death };
 	sigset_t term;
 
-	stop = 0; /* it may be a child's child */
+	stop = 0; /* inherited from the parent, which may itself be a helper process */
 	parent_pid = parent;
 	setsid();
 	prctl(PR_SET_NAME, "funcsnoop-apart");
@@ -77,7 +77,7 @@ static void wait_for(pid_t child, void (*tick)(void *arg), void *arg)
 {
 	pid_t pid;
 
-	/* ECHILD: who ignores SIGCHLD has no child to wait for, but only after its end. */
+	/* ECHILD: SIGCHLD is ignored, and the child has exited. */
 	while ((pid = waitpid(child, NULL, WNOHANG)) == 0 || (pid < 0 && errno == EINTR)) {
 		if (tick)
 			tick(arg);
@@ -91,7 +91,7 @@ void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *
 	sigset_t all, before;
 
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* of its own doing: blocked, it ends the process */
+	sigdelset(&all, SIGBUS); /* elf_file.c handles it; a blocked one kills the process */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (!child)

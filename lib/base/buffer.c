@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Output put together in memory: numbers, times, and names that are escaped.
+// Builds output in memory: numbers, times, escaped names, JSON.
 #include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const char two_digits[] = "00010203040506070809"
 #define U64_DIGITS 20
 #define HEX_DIGITS 16
 
-/* Writes @v so that it ends before @end; returns where it begins. */
+/* Writes @v backwards from @end. Returns its start. */
 static char *digits_before(char *end, uint64_t v)
 {
 	for (; v >= 100; v /= 100) {
@@ -41,7 +41,7 @@ static char *digits_before(char *end, uint64_t v)
 	return end;
 }
 
-/* @cnt digits, an even number of them, at @to. */
+/* Writes @cnt digits, an even number. */
 static char *put_digits(char *to, uint32_t v, int cnt)
 {
 	for (int i = cnt - 2; i >= 0; i -= 2, v /= 100)
@@ -51,7 +51,7 @@ static char *put_digits(char *to, uint32_t v, int cnt)
 
 #define EACH_BYTE(c) (0x0101010101010101ULL * (c))
 
-/* Eight hexadecimal digits at @to: one in each byte, all at once. */
+/* Writes eight hexadecimal digits, computed in parallel in the bytes of one word. */
 static void put_hex(char *to, uint32_t v)
 {
 	uint64_t x = v;
@@ -76,13 +76,13 @@ static char *put_hex_byte(char *to, unsigned char c)
 	return to;
 }
 
-/* Not 0 when a byte of @x is. */
+/* Returns nonzero if a byte of @x is 0. */
 static uint64_t zero_bytes(uint64_t x)
 {
 	return (x - EACH_BYTE(1)) & ~x & EACH_BYTE(0x80);
 }
 
-/* Bytes at the beginning of @s that need no second look. */
+/* Returns the number of bytes at the start of @s that need no escaping. */
 static size_t plain_len(const unsigned char *s, size_t len)
 {
 	size_t i = 0;
@@ -90,7 +90,7 @@ static size_t plain_len(const unsigned char *s, size_t len)
 
 	for (; len - i >= sizeof(x); i += sizeof(x)) {
 		memcpy(&x, s + i, sizeof(x));
-		/* Below 0x20, 0x7f, above 0x7f; and what JSON has a use for. */
+		/* Control characters, DEL, non-ASCII; and the quote and backslash of JSON. */
 		if ((((x - EACH_BYTE(0x20)) | (x + EACH_BYTE(1)) | x) &
 			    EACH_BYTE(0x80)) ||
 			zero_bytes(x ^ EACH_BYTE('"')) || zero_bytes(x ^ EACH_BYTE('\\')))
@@ -101,7 +101,7 @@ static size_t plain_len(const unsigned char *s, size_t len)
 	return i;
 }
 
-/* Control characters of which a letter is the name, from \b on. */
+/* Letters of the escapes \b, \t, \n, (none), \f, \r. */
 static const char control_letters[] = "btn\0fr";
 
 static char *json_char(char *to, const unsigned char *s, size_t len, bool letters)
@@ -176,9 +176,9 @@ void out_pad(struct out *o, size_t from, size_t width)
 }
 
 /*
- * The date in the Gregorian calendar, in years that begin with March, so that the leap day
- * comes last: 146097 days are 400 years; day 0 of 1970 is 719468 days after March 1 of year
- * 0. The days of the months from March on are 153 for each five.
+ * Computes the Gregorian date with years that start in March, so that the leap day is the last day.
+ * 400 years have 146097 days; 1970-01-01 is 719468 days after March 1 of year 0. From March on,
+ * each five months have 153 days.
  */
 void out_time(struct out *o, uint64_t realtime_ns)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Filling, wrapping and naming errors.
+// Fills and wraps errors, and returns their texts.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/util.h"
 
-/* ENOTSUPP: the kernel's own code for "this instruction can't be probed"; no libc name. */
+/* ENOTSUPP, which the kernel returns for instructions that cannot be probed; libc lacks it. */
 #define KERNEL_ENOTSUPP 524
 
 const char *err_text(int code)
@@ -21,7 +21,7 @@ const char *err_text(int code)
 
 	if (n == KERNEL_ENOTSUPP)
 		return "Operation not supported by the kernel (524)";
-	if (n == EPROTO) /* no call of funcsnoop's but the readers of maps returns it */
+	if (n == EPROTO) /* only returned by readers of maps */
 		return "one of its maps is damaged";
 	if (n == ERR_NO_PROC)
 		return "/proc is not mounted";
@@ -95,7 +95,7 @@ int err_hint(struct err *e, const char *fmt, ...)
 	return e->code;
 }
 
-/* --- the last warnings of libbpf, which say why a load failed ------------------------------- */
+/* --- the last warnings of libbpf, for the reason of a failed load --------------------------- */
 
 #define KEPT     3
 #define LINE_LEN 256
@@ -104,7 +104,7 @@ static log_sink_fn log_sink;
 static char lines[KEPT][LINE_LEN];
 static size_t line_cnt;
 
-/* Keeps the lines of @text, of which there may be many: a verifier's log is one message. */
+/* Keeps the last lines of @text: a verifier log is a single message with many lines. */
 static void keep(const char *text)
 {
 	size_t len;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Complete reads and writes, also if signals interrupt them; texts kept until the next boot.
+// Reads and writes complete files, also if signals interrupt; caches texts until the next boot.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define FIRST_ROOM 16384
 
-/* Room for a regular file and one byte more, so that the buffer need not grow. */
+/* Returns the size of a regular file plus one byte, so that the buffer need not grow. */
 static size_t first_room(int fd, size_t max)
 {
 	struct stat st;
@@ -81,9 +81,9 @@ int file_write(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-#define LINKS_MAX 40 /* as many as the kernel follows */
+#define LINKS_MAX 40 /* limit of the kernel */
 
-/* Where the link @at leads, in its place; false where it is none, or leads nowhere. */
+/* Replaces symbolic link @at by its target. False if it is not a link or cannot be read. */
 static bool follow_link(char at[static PATH_MAX], bool *ret_is_proc)
 {
 	_cleanup_close_ int fd = open(at, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -97,7 +97,7 @@ static bool follow_link(char at[static PATH_MAX], bool *ret_is_proc)
 	if (len <= 0 || fstatfs(fd, &fs))
 		return false;
 	*ret_is_proc = fs.f_type == PROC_SUPER_MAGIC;
-	if (*ret_is_proc) /* its text is for reading only */
+	if (*ret_is_proc) /* the target of a /proc link is only a description */
 		return true;
 	dir = to[0] == '/' ? 0 : dir;
 	if (dir + len >= PATH_MAX)
@@ -107,7 +107,7 @@ static bool follow_link(char at[static PATH_MAX], bool *ret_is_proc)
 	return true;
 }
 
-/* Whether @path is @fd, by what they lead to. */
+/* True if @path and @fd are the same file. */
 static bool leads_to(const char *path, int fd)
 {
 	struct stat a, b;
@@ -142,7 +142,7 @@ static int write_special(const char *path, const void *bytes, size_t len)
 	return fd < 0 ? -errno : file_write(fd, bytes, len);
 }
 
-/* A hidden name that no collector of *.prom reads. */
+/* Returns a hidden name that collectors of *.prom do not match. */
 static char *temp_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -177,11 +177,11 @@ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len)
 	return code;
 }
 
-/* --- texts of this boot: a line on version and boot, then the text ------------------------------ */
+/* --- cached texts: a line with version and boot id, then the text --------------------------- */
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Owned by root and not writable for others; a file has only one hard link. */
+/* True if it is owned by root, not writable for others, and a file with a single hard link. */
 static bool is_trusted(int fd, mode_t type)
 {
 	struct stat st;
@@ -191,7 +191,7 @@ static bool is_trusted(int fd, mode_t type)
 		(type == S_IFDIR || st.st_nlink == 1);
 }
 
-/* The first line of a cache of this boot. */
+/* Writes the first line of a cache of this boot. */
 static int head_line(char *buf, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -251,7 +251,7 @@ void bootcache_write(const char *name, const char *text)
 		return;
 	snprintf(temp, sizeof(temp), "%s.%d", name, getpid());
 	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST) /* of a process that was killed */
+	if (fd < 0 && errno == EEXIST) /* left by a killed process */
 		unlinkat(dir, temp, 0);
 	if (fd < 0)
 		return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reading the head of an HTTP request: nothing of it is believed, and nothing kept.
+// Parses the head of an untrusted HTTP request.
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ static bool is_token(struct piece p)
 	return p.len;
 }
 
-/* Cuts the next line off; false when it has no end yet. A line feed alone ends one, too. */
+/* Removes the next line from @rest. False if it is incomplete. A single line feed also ends it. */
 static bool next_line(struct piece *rest, struct piece *ret_line)
 {
 	const char *end = memchr(rest->at, '\n', rest->len);
@@ -44,7 +44,7 @@ static bool next_line(struct piece *rest, struct piece *ret_line)
 	return true;
 }
 
-/* Cuts @p off at the first @c; false when there is none. */
+/* Removes the part of @p before the first @c, and @c. False if there is none. */
 static bool cut(struct piece *p, char c, struct piece *ret_before)
 {
 	const char *at = memchr(p->at, c, p->len);
@@ -62,7 +62,7 @@ static bool is_word(struct piece p, const char *word)
 	return p.len == strlen(word) && !strncasecmp(p.at, word, p.len);
 }
 
-/* A path, or with the host before it as proxies are asked. */
+/* Accepts a path, or an absolute URL as sent to proxies. */
 static bool parse_target(struct piece target, struct http_request *r)
 {
 	static const char scheme[] = "http://";
@@ -140,7 +140,7 @@ static bool parse_field(struct piece line, struct head *head)
 	return head->has_host = true;
 }
 
-/* Whether a line that has no end yet can't become one: TLS, and others at the wrong door. */
+/* True if an incomplete line cannot become valid, such as the bytes of another protocol (TLS). */
 static bool is_hopeless(struct piece rest, bool first)
 {
 	for (size_t i = 0; i < rest.len; i++)

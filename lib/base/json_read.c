@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// JSON texts of others, parsed strictly by every version of json-c.
+// Parses untrusted JSON strictly with every version of json-c.
 #include "base/json_read.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ static bool is_ascii(const char *text, size_t len)
 }
 
 /*
- * With a letter for each byte of other characters a text is as strict as before: outside of
- * strings, and in an escape, both are wrong.
+ * Parses a copy with all non-ASCII bytes replaced by letters. It is valid exactly if the text is:
+ * outside strings and in escapes, both are errors.
  */
 static void parse_letters(const char *text, size_t len, int depth, struct json_end *ret_end)
 {

@@ -188,8 +188,8 @@ int group_name_check(const char *name, struct err *err)
 /* --- patterns ------------------------------------------------------------------------------- */
 
 /*
- * Matches one character against the set that begins at @p (after '['). Returns what
- * follows the set, or NULL when it has no end, so that '[' means itself.
+ * Matches one character against the set at @p (after '['). Returns the position after the set, or
+ * NULL if it is not terminated, so that '[' is literal.
  */
 static const char *match_set(const char *p, unsigned char c, bool *ret_hit)
 {
@@ -217,7 +217,7 @@ static const char *match_set(const char *p, unsigned char c, bool *ret_hit)
 	return p + 1;
 }
 
-/* Matches one character at @glob (which is not '*'); what follows, or NULL. */
+/* Matches one character at @glob, which is not '*'. Returns the rest of the glob, or NULL. */
 static const char *match_one(const char *glob, unsigned char c)
 {
 	const char *after;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Debug information: which file has it, and the entries of functions by their addresses.
+// Debug information: finds its file, and the entries of functions by address.
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>

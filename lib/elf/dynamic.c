@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* Entries of PT_DYNAMIC. Addresses are virtual ones, 0 where there is none. */
+/* Entries of PT_DYNAMIC. Addresses are virtual; 0: no such entry. */
 struct dynamic_facts {
 	uint64_t strings, strings_size;
 	uint64_t syms, hash, gnu_hash, versym, verdef, verdef_cnt;
@@ -17,7 +17,7 @@ struct dynamic_facts {
 	size_t needed_cnt;
 };
 
-/* Tags whose value is kept as it is. */
+/* Tags whose value is stored unchanged. */
 static const struct {
 	int64_t tag;
 	size_t member;
@@ -104,7 +104,7 @@ static const uint8_t *table_bytes(
 	return addr ? elf_file_bytes(f, addr, ret_size) : NULL;
 }
 
-/* The names, as far as they are there; NULL when there are none. */
+/* Returns the part of the string table that is in the file, or NULL. */
 static const char *dynamic_strings(
 	const struct elf_file *f, const struct dynamic_facts *d, size_t *ret_size)
 {
@@ -125,7 +125,7 @@ static char *clean_string(const char *bytes, size_t left)
 	return end && elf_name_is_clean(bytes, end - bytes) ? xstrdup(bytes) : NULL;
 }
 
-/* One of them, or NULL when there is none or it is not fit to be shown. */
+/* Returns a copy of one string, or NULL if it is missing or not printable. */
 static char *dynamic_string(
 	const struct elf_file *f, const struct dynamic_facts *d, uint64_t at)
 {
@@ -136,7 +136,7 @@ static char *dynamic_string(
 	return bytes && at < left ? clean_string(bytes + at, left - at) : NULL;
 }
 
-/* --- how many symbols there are ------------------------------------------------------- */
+/* --- the number of symbols ------------------------------------------------------------ */
 
 /*
  * .dynamic does not contain the number of symbols. DT_HASH has one chain entry per symbol (gABI,
@@ -221,7 +221,7 @@ static uint64_t count_syms(const struct elf_file *f, const struct dynamic_facts 
 
 /* --- words filled with functions ------------------------------------------------------- */
 
-/* Names that programs give functions of their own, in place of a library's. */
+/* True for functions of libraries that programs replace by their own. */
 static bool is_replaced(const char *name)
 {
 	static const char *const names[] = { "malloc", "calloc", "realloc", "reallocarray",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening an ELF file, and what its headers say.
+// Opens ELF files and reads their headers.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -41,7 +41,10 @@ static struct elf_watch *watch_find(const uint8_t *addr)
 	return NULL;
 }
 
-/* Returning repeats the access. One that is not of these files ends the process as ever. */
+/*
+ * Replaces missing pages of a watched file by zeros; the access is then repeated. Any other SIGBUS
+ * kills the process.
+ */
 static void on_bus(int sig, siginfo_t *info, void *context)
 {
 	const uint8_t *addr = info->si_addr;
@@ -236,7 +239,7 @@ static void note_seen(
 		s->go = true;
 }
 
-/* Notes are padded to 4 bytes, or to 8 where their section or segment is so aligned. */
+/* Notes are padded to 4 bytes, or to 8 if their section or segment has that alignment. */
 static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint64_t align)
 {
 	Elf_Data notes = { .d_buf = (void *)(uintptr_t)b,
@@ -284,8 +287,8 @@ static int map_image(int fd, const char *shown, int protection, int flags,
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
 {
 	/*
-	 * Shared, so that the file's own bytes are seen: uprobes of others put breakpoints into
-	 * private mappings, even those that are only read (valid_vma, kernel/events/uprobes.c).
+	 * Shared, to read the bytes of the file: uprobes of other tools insert breakpoints into
+	 * private mappings, even read-only ones (valid_vma, kernel/events/uprobes.c).
 	 */
 	return map_image(fd, shown, PROT_READ, MAP_SHARED, ret_mem, err);
 }
@@ -683,7 +686,7 @@ static int make_file(void)
 
 int elf_vdso_open(struct elf_file **ret_file, struct err *err)
 {
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is what the kernel says */
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address from the kernel */
 	const Elf64_Ehdr *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 	_cleanup_close_ int fd = -1;
 	int code;

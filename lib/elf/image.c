@@ -8,9 +8,7 @@
 
 #include "internal.h"
 
-/* --- What .eh_frame says of functions' frames; and the numbers and pointers that it has ---------- */
-
-/* --- numbers and pointers ---------------------------------------------------------------------- */
+/* --- .eh_frame: numbers and pointers -------------------------------------------------------- */
 
 uint64_t eh_read_bytes(struct eh_reader *r, size_t n)
 {
@@ -21,7 +19,7 @@ uint64_t eh_read_bytes(struct eh_reader *r, size_t n)
 		r->p = r->end;
 		return 0;
 	}
-	/* Nearly all are single bytes, millions of them: that is no call. */
+	/* Nearly all of millions of values are single bytes: read these without a call. */
 	if (n == 1)
 		v = *r->p;
 	else
@@ -83,18 +81,18 @@ uint64_t eh_read_pointer(struct eh_reader *r, uint8_t encoding)
 		return v;
 	case PE_PCREL:
 		return v + here;
-	default: /* relative to text or data: of object files, not of linked ones */
+	default: /* relative to text or data: only in object files */
 		r->bad = true;
 		return 0;
 	}
 }
 
-/* --- frames ------------------------------------------------------------------------------------ */
+/* --- .eh_frame: frames ---------------------------------------------------------------------- */
 
 /* The format of FDEs, from their CIE. */
 struct cie {
-	uint8_t addrs; /* the encoding of their addresses; PE_OMIT: they can't be read */
-	uint8_t lsda;  /* of where their tables of landing pads lie, or PE_OMIT */
+	uint8_t addrs; /* encoding of the addresses; PE_OMIT: unreadable */
+	uint8_t lsda;  /* encoding of the addresses of landing pad tables, or PE_OMIT */
 	bool augmented, signal;
 };
 
@@ -157,11 +155,11 @@ static uint64_t read_lsda(struct eh_reader *fde, const struct cie *cie)
 		fde->bad = false;
 		return PLAN_LSDA_UNREADABLE;
 	}
-	/* 0, relative or not, stands for none */
+	/* an encoded 0 means no table, also if the encoding is relative */
 	return (cie->lsda & 0x70) == PE_PCREL && lsda == here ? 0 : lsda;
 }
 
-/* Whether @frame is then that of the FDE whose content @fde is, with all that it says. */
+/* Fills in @frame from the content of an FDE. Returns false if it is invalid or empty. */
 static bool read_fde(struct eh_reader *fde, const struct cie *cie, struct elf_frame *frame)
 {
 	uint64_t size;
@@ -189,8 +187,8 @@ static void read_cie(const Dwarf_CIE *from, struct cie *cie, struct elf_frame *f
 }
 
 /*
- * libdw goes from entry to entry. It is given bytes that are known to be there, and steps over
- * what it can't read where the length of that is sound.
+ * Walks the entries with libdw. All bytes are mapped, and libdw skips an entry that it cannot parse
+ * if its length is valid.
  */
 static int read_entries(
 	const struct elf_file *f, struct eh_reader r, elf_frame_fn each, void *arg)
@@ -224,7 +222,7 @@ static int read_entries(
 		r.p = e.fde.start;
 		r.end = e.fde.end;
 		r.bad = false;
-		/* discarded functions leave entries at 0 or thereabouts */
+		/* functions that the linker discarded leave entries at addresses near 0 */
 		if (!read_fde(&r, &cie, &frame) ||
 			elf_file_addr_to_offset(f, frame.start, &offset))
 			continue;
@@ -236,7 +234,7 @@ static int read_entries(
 	return 0;
 }
 
-/* .eh_frame by its section, or, in files without sections, by .eh_frame_hdr. */
+/* Finds .eh_frame by its section, or in files without sections by .eh_frame_hdr. */
 static bool find_eh_frame(const struct elf_file *f, struct eh_reader *r)
 {
 	struct eh_reader hdr = { 0 };
@@ -288,7 +286,7 @@ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 	return find_eh_frame(f, &r) ? read_entries(f, r, each, arg) : 0;
 }
 
-/* As elf_file_frames() has it: none stops. */
+/* Callback of elf_file_frames(); never stops. */
 static int add_fde(const struct elf_frame *frame, void *arg)
 {
 	struct elf_file *f = arg;
@@ -302,7 +300,6 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 	return 0;
 }
 
-/* .eh_frame. */
 static void elf_frame_read(struct elf_file *f)
 {
 	if (!elf_file_frames(f, add_fde, f) && f->fde_cnt)
@@ -310,14 +307,15 @@ static void elf_frame_read(struct elf_file *f)
 }
 
 /*
- * Which functions of a file Go's compiler made, by the table that its runtime walks stacks with.
+ * Finds functions that the Go compiler generated, in .gopclntab, the table with which Go's runtime
+ * walks stacks.
  *
- * The table is .gopclntab: struct pcHeader of Go's src/runtime/symtab.go, then, at its
- * .pclnOffset, pairs of 32-bit numbers sorted by the first: where a function begins, from the
- * start of the text on, and where its struct _func lies, from .pclnOffset on.
+ * It starts with struct pcHeader of Go's src/runtime/symtab.go. At its .pclnOffset it has pairs of
+ * 32-bit numbers, sorted by the first: the start of a function, relative to the start of the text,
+ * and the offset of its struct _func, relative to .pclnOffset.
  */
 
-/* The first word of the table by the version of Go (cmd/internal/goobj, internal/abi). */
+/* The first word of the table, by version of Go (cmd/internal/goobj, internal/abi). */
 #define MAGIC_1_18 0xfffffff0U
 #define MAGIC_1_20 0xfffffff1U
 
@@ -325,7 +323,7 @@ static void elf_frame_read(struct elf_file *f)
 #define FUNC_CNT_AT    8  /* 64 bits each */
 #define TEXT_START_AT  24
 #define PCLN_OFFSET_AT 64
-#define FUNC_FLAG_1_18 37 /* of struct _func: a byte behind .funcID */
+#define FUNC_FLAG_1_18 37 /* offset in struct _func: the byte after .funcID */
 #define FUNC_FLAG_1_20 41 /* .startLine is new */
 #define FLAG_ASM       4
 
@@ -345,7 +343,7 @@ static uint32_t half_at(const uint8_t *bytes)
 	return half;
 }
 
-/* Where the text starts: the linker's symbol says it also where the table's word is filled later. */
+/* Returns the start of the text, from the linker's symbol if the word in the table is relocated. */
 static uint64_t text_start(struct elf_file *f, const uint8_t *bytes)
 {
 	static const char symbol[] = "runtime.text";
@@ -361,7 +359,7 @@ static uint64_t text_start(struct elf_file *f, const uint8_t *bytes)
 	return word_at(bytes + TEXT_START_AT);
 }
 
-/* Leaves @t without bytes if its version's form is not known, or it is damaged. */
+/* Leaves @t.bytes NULL if the version is not known or the table is damaged. */
 static void table_read(struct elf_file *f, const uint8_t *bytes, uint64_t size, struct elf_go_table *t)
 {
 	if (size < HEADER_SIZE)
@@ -394,7 +392,7 @@ static const struct elf_go_table *table_of(struct elf_file *f)
 	return &f->go;
 }
 
-/* The flags of the function that begins at @addr; false: the table has none there. */
+/* Reads the flags of the function that starts at @addr. False if the table has none. */
 static bool table_flags(const struct elf_go_table *t, uint64_t addr, uint8_t *ret_flags)
 {
 	const uint8_t *pairs = t->bytes + t->pairs_at;
@@ -410,7 +408,7 @@ static bool table_flags(const struct elf_go_table *t, uint64_t addr, uint8_t *re
 	return true;
 }
 
-/* Wrappers for callers that pass arguments on the stack, as assembly does, are called so. */
+/* True for wrappers for callers in assembly, which pass arguments on the stack, by their name. */
 static bool is_abi0(struct elf_file *f, uint64_t addr)
 {
 	static const char suffix[] = ".abi0";
@@ -451,7 +449,7 @@ static void add_text(struct elf_file *f, uint64_t addr, const uint8_t *bytes, si
 		(struct plan_text) { .addr = addr, .bytes = bytes, .size = size };
 }
 
-/* Executable sections, as far as a segment has them at that address with those bytes. */
+/* Collects executable sections that a segment maps at the same address. */
 static void section_texts(struct elf_file *f)
 {
 	Elf_Scn *scn = NULL;
@@ -494,7 +492,7 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Sorts, joins neighbours, and cuts what overlaps. */
+/* Sorts the texts, joins neighbours, and cuts overlaps. */
 static void tidy_texts(struct elf_file *f)
 {
 	size_t kept = 0;
@@ -530,7 +528,7 @@ static int compare_u64(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Whether all names of a symbol's code say that it is part of another function. */
+/* True if all names at that address are those of a part of another function. */
 static bool is_cold(const struct elf_func *func)
 {
 	for (size_t i = 0; i < func->name_cnt; i++)
@@ -539,7 +537,7 @@ static bool is_cold(const struct elf_func *func)
 	return true;
 }
 
-/* Functions are sorted already; the nameless ones are few. */
+/* Functions are already sorted, and nameless starts are few. */
 static void collect_starts(struct elf_file *f)
 {
 	size_t i = 0, j = 0;
@@ -632,7 +630,7 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 	return 0;
 }
 
-/* ".N.M" and so on up to the end */
+/* True for ".N.M" and so on, to the end. */
 static bool only_numbers(const char *s)
 {
 	while (*s == '.') {

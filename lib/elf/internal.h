@@ -57,7 +57,7 @@ struct elf_import {
 	uint32_t len;
 };
 
-/* The table that Go's runtime walks stacks with; .bytes is NULL if there is none that can be read. */
+/* The table with which Go's runtime walks stacks; .bytes is NULL if it is missing or unreadable. */
 struct elf_go_table {
 	bool is_read;
 	const uint8_t *bytes;
@@ -81,7 +81,7 @@ struct elf_file {
 	struct elf_mem debug, debugdata;
 	char **versions; /* by version index */
 	size_t version_cnt;
-	char **copies; /* names that had their version, or what a compiler has added, cut off */
+	char **copies; /* names without their version or compiler suffix */
 	size_t copy_cnt;
 	bool has_clones; /* some name has .base */
 	struct elf_go_table go; /* image.c; .is_read: searched for, even if not found */
@@ -108,7 +108,7 @@ struct elf_file {
 	struct plan_text *loaded; /* the segments, for the planner */
 
 	struct elf_dwarf *dwarf; /* NULL: not searched for yet */
-	struct elf_units *units; /* of whose lines something was asked, or NULL */
+	struct elf_units *units; /* units whose lines have been read, or NULL */
 };
 
 /* elf_file.c: images, sections, notes. */
@@ -117,27 +117,27 @@ struct elf_file {
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
 /* Same for libdw, which writes to the headers of sections that it decompresses. */
 int elf_mem_map_debug(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
-/* The same for bytes in memory, which are taken over in any case. */
+/* Same for bytes in memory, which the function always takes over. */
 int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,
 	struct err *err);
 void elf_mem_done(struct elf_mem *mem);
 
-/* The first section of @type (0: any) and @name (NULL: any), or NULL. */
+/* Returns the first section of @type (0: any) and @name (NULL: any), or NULL. */
 Elf_Scn *elf_mem_section(
 	const struct elf_mem *mem, uint32_t type, const char *name, GElf_Shdr *ret_shdr);
-/* The bytes of a section in the file; NULL when it has none or they are not all there. */
+/* Returns the bytes of a section in the file; NULL if it has none or is truncated. */
 const uint8_t *elf_mem_bytes(const struct elf_mem *mem, const GElf_Shdr *shdr);
 
-/* Build id as lower-case hexadecimal into @hex, "" when there is none; *ret_go if Go's. */
+/* Writes the build id to @hex in lower case, "" if there is none. *@ret_go: it is Go's. */
 void elf_mem_notes(
 	const struct elf_mem *mem, char hex[2 * ELF_MAX_BUILD_ID + 1], bool *ret_go);
 
-/* Whether @len bytes are UTF-8 without control characters. */
+/* True if @len bytes are UTF-8 without control characters. */
 bool elf_name_is_clean(const char *name, size_t len);
 
 /*
- * Where a symbol table and what belongs to it lie: .syms is NULL when there is none, .versym
- * and .verdef when that is missing. All of them are bytes of an image, and may be anything.
+ * A symbol table and the sections that belong to it, as bytes of an untrusted image. .syms is NULL
+ * without a symbol table, .versym and .verdef without versions.
  */
 struct elf_syms_at {
 	const uint8_t *syms; /* Elf64_Sym, unaligned */
@@ -151,13 +151,13 @@ struct elf_syms_at {
 
 /* dynamic.c: names, needed libraries, kind of file into f->info. */
 void elf_dynamic_read(struct elf_file *f);
-/* The dynamic symbol table as the dynamic linker finds it, without sections. */
+/* Finds the dynamic symbol table like the dynamic linker, without sections. */
 void elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at);
 
-/* Words filled with functions of the file into f->slots. */
+/* Reads words that are filled with addresses of functions into f->slots. */
 void elf_dynamic_slots(struct elf_file *f);
 
-/* symbols.c: symbol tables into raw symbols. */
+/* symbols.c: raw symbols, read from the symbol tables. */
 struct elf_raw {
 	struct elf_raw_sym *syms;
 	size_t cnt;
@@ -167,7 +167,7 @@ struct elf_raw {
 	size_t import_cnt;
 };
 
-/* dwarf.c: finds the separate debug file or .gnu_debugdata; false when none. */
+/* dwarf.c: finds the separate debug file or .gnu_debugdata. False if there is none. */
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
 

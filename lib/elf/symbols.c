@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Functions out of symbol tables: sorted, aliases folded, names hashed.
+// Reads functions from symbol tables: sorts them, merges aliases, and hashes names.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "elf/elf_file.h"
 #include "internal.h"
 
-/* --- Demangling by libiberty, with bounds on what it may produce --------------------------------- */
+/* --- demangling by libiberty, with limited output ------------------------------------------- */
 
 #if __has_include(<libiberty/demangle.h>)
 #include <libiberty/demangle.h>
@@ -24,15 +24,15 @@ struct sink {
 };
 
 /*
- * Called with pieces of the result. The demanglers have no way to be stopped: they keep
- * everything on the stack in their callback forms, so that leaving by longjmp is safe.
+ * Gets pieces of the result. The demanglers cannot be stopped otherwise, but their callback
+ * variants allocate nothing on the heap, so longjmp() is safe.
  */
 static void sink_put(const char *piece, size_t size, void *opaque)
 {
 	struct sink *s = opaque;
 	size_t need = s->len + size + 1;
 
-	if (!size) /* with a null piece, sometimes */
+	if (!size) /* @piece may be NULL */
 		return;
 	if (need > DEMANGLE_MAX_OUT)
 		longjmp(s->full, 1);
@@ -89,9 +89,8 @@ char *demangle(const char *symbol, enum demangle_form form)
 	return buf;
 }
 
-/* --- Reading one symbol table: versions, functions, imports -------------------------------------- */
+/* --- one symbol table: versions, functions, imports ----------------------------------------- */
 
-/* One table with all that belongs to it. */
 struct table {
 	struct elf_file *f;
 	const struct elf_mem *mem;
@@ -107,7 +106,7 @@ static int damaged(const struct elf_file *f, struct err *err, const char *what)
 	return err_set(err, -EBADMSG, "'%s' is damaged: %s", f->path, what);
 }
 
-/* Whether sections hold code, by index: a label is one of code or of data by that. */
+/* Finds which sections hold code: a label in one of them is code. */
 static int sections_read(struct table *t, struct err *err)
 {
 	Elf_Scn *scn = NULL;
@@ -137,7 +136,7 @@ static const uint8_t *section_bytes(
 	return elf_mem_bytes(mem, &sh);
 }
 
-/* A table as its section header has it; t->at.syms is NULL when there is no such section. */
+/* Finds the table by its section header. t->at.syms is NULL without such a section. */
 static int table_by_section(struct table *t, struct err *err)
 {
 	bool dynamic = t->which == ELF_TABLE_DYNSYM;
@@ -167,7 +166,7 @@ static int table_by_section(struct table *t, struct err *err)
 	return 0;
 }
 
-/* *ret_found is false, with no error, when there is no such table. */
+/* A missing table is not an error: *@ret_found is then false. */
 static int table_open(struct table *t, bool *ret_found, struct err *err)
 {
 	int ret = table_by_section(t, err);
@@ -179,12 +178,12 @@ static int table_open(struct table *t, bool *ret_found, struct err *err)
 		return ret;
 	if (t->at.cnt > ELF_MAX_SYMBOLS)
 		return damaged(t->f, err, "too many symbols");
-	/* names may share their ends; far more than that is an attack on our time */
+	/* names may share suffixes; more than this would only waste time (hostile file) */
 	t->name_budget = 16ull * t->at.strings_size + (1u << 20);
 	return sections_read(t, err);
 }
 
-/* The name of version @ndx, unless it has one. */
+/* Stores the name of version @ndx, if it has none yet. */
 static void version_add(struct elf_file *f, size_t ndx, const char *name)
 {
 	if (ndx >= f->version_cnt) {
@@ -197,7 +196,7 @@ static void version_add(struct elf_file *f, size_t ndx, const char *name)
 		f->versions[ndx] = xstrdup(name);
 }
 
-/* The first name of the definition at @at; NULL when there is none that can be shown. */
+/* Returns the first name of the definition at @at, or NULL if it is missing or not printable. */
 static const char *version_name(
 	const struct elf_syms_at *t, size_t at, const Elf64_Verdef *def)
 {
@@ -218,7 +217,7 @@ static const char *version_name(
 	return name;
 }
 
-/* Names of version indices, from the definitions. They only lead forwards, so this ends. */
+/* Reads the names of versions. Terminates, because offsets to the next definition are positive. */
 static void versions_read(struct table *t)
 {
 	const struct elf_syms_at *v = &t->at;
@@ -241,8 +240,8 @@ static void versions_read(struct table *t)
 }
 
 /*
- * gcc's and clang's names for parts and changed copies of a function: how long the function's
- * own name is before what they add; 0 for all other names.
+ * Returns the length of the function's own name in the name of a part or clone (".cold", ".isra.0")
+ * that gcc or clang generated; 0 for other names.
  */
 static size_t piece_base_len(const char *name, size_t len)
 {
@@ -262,7 +261,7 @@ static size_t piece_base_len(const char *name, size_t len)
 	return 0;
 }
 
-/* The name at @at; *ret_len is 0 for an unusable one. -EBADMSG when all are too long. */
+/* Returns the name at @at; *@ret_len is 0 if it is unusable. -EBADMSG if all names are too long. */
 static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t *ret_len,
 	struct err *err)
 {
@@ -295,7 +294,7 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 	return 0;
 }
 
-/* The first @len bytes of @name, which the file keeps. */
+/* Returns a copy of the first @len bytes of @name; the file owns it. */
 static char *name_copy(struct elf_file *f, const char *name, size_t len)
 {
 	f->copies = array_grow(f->copies, f->copy_cnt, sizeof(*f->copies));
@@ -365,7 +364,7 @@ static void add_sym(struct elf_raw *raw, const struct elf_raw_sym *sym)
 	raw->syms[raw->cnt++] = *sym;
 }
 
-/* By its section, or where there are none by its address. */
+/* True if the label is in a code section, or in a file without sections at a code address. */
 static bool label_is_code(const struct table *t, const Elf64_Sym *sym)
 {
 	uint64_t offset;
@@ -376,7 +375,7 @@ static bool label_is_code(const struct table *t, const Elf64_Sym *sym)
 		elf_file_addr_to_offset(t->f, sym->st_value, &offset) == 0;
 }
 
-/* Whether a defined symbol names code, and which kind; false for data. */
+/* Finds the kind of code that a defined symbol names. False for data. */
 static bool sym_kind(const struct table *t, const Elf64_Sym *sym, uint8_t *ret_kind)
 {
 	switch (ELF64_ST_TYPE(sym->st_info)) {
@@ -416,7 +415,7 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 	ret = name_at(t, sym.st_name, &s.name.name, &s.name.len, err);
 	if (ret)
 		return ret;
-	/* arm64 marks code and data by $x and $d, which begin nothing (ELF for AArch64) */
+	/* skip the mapping symbols $x and $d of arm64 (ELF for AArch64) */
 	if (s.kind == ELF_LABEL && s.name.name[0] == '$')
 		return 0;
 	if (!s.name.len) {
@@ -499,7 +498,7 @@ static void sort_keys(struct key *keys, struct key *spare, size_t cnt)
 		memcpy(keys, from, cnt * sizeof(*keys));
 }
 
-/* How good a name is for a function; smaller is better. */
+/* Ranks a name of a function; smaller is better. */
 static unsigned int name_rank(const struct elf_name *n)
 {
 	if (n->table == ELF_TABLE_DYNSYM)
@@ -523,7 +522,7 @@ static int by_spelling(const void *a, const void *b)
 	return ret ? ret : (int)x->table - y->table;
 }
 
-/* The best name first; among equals the strong, the short, the first by letters. */
+/* Best name first; then strong before weak, short before long, then alphabetically. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct elf_name *x = a, *y = b;
@@ -538,14 +537,14 @@ static int by_rank(const void *a, const void *b)
 	return by_spelling(a, b);
 }
 
-/* The same name from another table says nothing new, unless it brings the version. */
+/* True if both have the same name. One of another table matters only if it has a version. */
 static bool same_name(const struct elf_name *x, const struct elf_name *y)
 {
 	return x->len == y->len && memcmp(x->name, y->name, x->len) == 0 &&
 		(!x->version || !y->version || strcmp(x->version, y->version) == 0);
 }
 
-/* Sorts @cnt names of one address, drops repeated ones; the number left. */
+/* Sorts @cnt names of one address and drops repeated ones. Returns the number left. */
 static uint32_t fold_names(struct elf_name *names, uint32_t cnt)
 {
 	uint32_t kept = 0;
@@ -578,7 +577,7 @@ static void func_place(struct elf_file *f, struct elf_func *fn)
 		fn->offset = offset;
 }
 
-/* One function out of the symbols of one address. */
+/* Makes one function from the symbols of one address. */
 static void add_func(
 	struct elf_file *f, const struct elf_raw *raw, const struct key *keys, size_t cnt)
 {
@@ -650,7 +649,7 @@ static int syms_read(struct elf_file *f, struct err *err)
 		size_t cnt = raw.cnt, nameless_cnt = raw.nameless_cnt;
 
 		ret = elf_table_read(f, mem, table, &raw, err);
-		if (ret) { /* help from outside is welcome, and no duty */
+		if (ret) { /* separate debug files are optional */
 			raw.cnt = cnt;
 			raw.nameless_cnt = nameless_cnt;
 		}
@@ -665,7 +664,7 @@ static int syms_read(struct elf_file *f, struct err *err)
 	return 0;
 }
 
-/* FNV-1a's step, over words of 8 bytes: names of C++ are long. */
+/* Like FNV-1a, but over words of 8 bytes, because C++ names are long. */
 static uint32_t hash_name(const char *name, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325ull ^ len, word;
@@ -778,7 +777,7 @@ const struct elf_func *elf_file_func_at(const struct elf_file *f, uint64_t addr)
 {
 	size_t above = FIRST_WHERE(f->func_cnt, i, f->funcs[i].addr > addr);
 
-	/* a label or a smaller function may lie inside a larger one: look back a little */
+	/* a label or a smaller function may be inside a larger one: look back a little */
 	for (size_t i = above, tries = 16; i-- && tries--;) {
 		if (addr == f->funcs[i].addr ||
 			addr - f->funcs[i].addr < f->funcs[i].size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// USDT probes: notes to sites, and the assembler's text of arguments to registers and offsets.
+// USDT probes: reads sites from notes, and parses the assembler syntax of their arguments.
 #include "elf/elf_file.h"
 
 #include <ctype.h>
@@ -194,7 +194,7 @@ static bool arm64_operand(struct text *t, struct usdt_arg *arg)
 	return text_take(t, ']');
 }
 
-/* "-4@": the size, negative when signed; it may be missing. */
+/* Parses "-4@": the size, negative if signed; it may be missing. */
 static bool arg_size(struct text *t, struct usdt_arg *arg)
 {
 	struct text from = *t;
@@ -212,7 +212,7 @@ static bool arg_size(struct text *t, struct usdt_arg *arg)
 	return true;
 }
 
-/* To the blank before the next argument: arm64 has blanks within operands, in brackets. */
+/* Skips to the blank before the next argument. On arm64, operands in brackets contain blanks. */
 static void arg_skip(struct text *t)
 {
 	bool bracket = false;
@@ -248,7 +248,7 @@ unsigned int usdt_args_parse(
 
 /* --- notes ---------------------------------------------------------------------------- */
 
-/* Three words, three strings: elf/sdt.h of SystemTap. */
+/* A note has three words and three strings (sys/sdt.h of SystemTap). */
 struct note {
 	uint64_t pc, base, semaphore;
 	const char *provider, *name, *args;
@@ -293,8 +293,9 @@ static uint64_t file_offset(const struct elf_file *f, uint64_t addr, bool exec)
 }
 
 /*
- * .stapsdt.base is a section whose address the note knows, too: prelink moves one and not
- * the other. False when the site is in no code, or its semaphore in no data.
+ * Converts a note to a site. prelink moves the section .stapsdt.base, but does not update its
+ * address in the note, so the difference corrects the other addresses. Returns false if the site is
+ * not in code, or its semaphore not in a segment.
  */
 static bool site_of(const struct elf_file *f, const struct note *n, uint64_t base,
 	struct usdt_site *ret_site)
@@ -381,8 +382,8 @@ void usdt_sites_read(const struct elf_file *f, struct usdt_sites *ret)
 		return;
 	}
 	/*
-	 * A copy of its own: names outlive the mapping's bytes, which somebody may write, and no
-	 * string can change its length while it is read.
+	 * A copy, because another process may write the mapped file: a string must not change its
+	 * length while it is read.
 	 */
 	s.names = xmalloc(sh.sh_size);
 	memcpy(s.names, bytes, sh.sh_size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening a group to readers who have no privilege.
+// Makes a group readable for unprivileged users.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

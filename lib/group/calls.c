@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls in progress: listing them, and giving up those that can't end any more.
+// Lists calls in progress, and abandons those that cannot return any more.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -186,7 +186,7 @@ static uint64_t boot_offset(void)
 	return least;
 }
 
-/* --- what is in flight -------------------------------------------------------------------- */
+/* --- calls in progress -------------------------------------------------------------------- */
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -221,7 +221,7 @@ static void collect(struct sweep *s)
 		qsort(s->entry, s->cnt, sizeof(*s->entry), compare_entries);
 }
 
-/* --- who is there --------------------------------------------------------------------------- */
+/* --- threads that are still running ----------------------------------------------------------- */
 
 struct look {
 	bool gone, known;

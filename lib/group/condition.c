@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Conditions on arguments: from text to what programs compare.
+// Compiles conditions on arguments to the comparisons of the BPF programs.
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -350,7 +350,7 @@ static int bind_number(const struct binding *b, struct fsn_term *ret)
 	return 0;
 }
 
-/* -ENOENT when the function has no such argument. */
+/* Returns -ENOENT if the function has no such argument. */
 static int bind_term(struct binding *b, struct fsn_term *ret)
 {
 	const struct preset_value *v;

@@ -94,7 +94,7 @@ int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_
 
 /* --- replacing ------------------------------------------------------------------------------ */
 
-/* The keys of a map, or those that it is to have. */
+/* The present or new keys of a map. */
 struct list {
 	int fd;
 	const char *what;
@@ -256,8 +256,8 @@ static int lists_of(const struct filter *f, struct lists *lists, struct err *err
 }
 
 /*
- * Whether the lists of processes, commands and users could be written: -EINVAL and -E2BIG as
- * of filter_write(), before anything has changed.
+ * Checks, before anything is changed, that the lists of processes, commands and users can be
+ * written. Returns -EINVAL and -E2BIG like filter_write().
  */
 static int filter_check(const struct filter *f, struct err *err)
 {
@@ -325,7 +325,7 @@ uint32_t filter_lost_children(int dir_fd)
 	return lost;
 }
 
-/* --- changing those of a running group: none is lost that counts before and after ----------- */
+/* --- changing a running group: a call that counts before and after is never missed ---------- */
 
 /* State of a change of the condition. */
 struct rewrite {
@@ -381,7 +381,9 @@ static int write_said(const struct group *g, const struct fsn_said *said, struct
 	return err_sys(err, -errno, "cannot change group '%s'", g->name);
 }
 
-/* Writes the half that no program looks at; *ret_set is what makes them look. */
+/*
+ * Writes the unused half of the conditions. *@ret_set is the flag that makes the programs use it.
+ */
 static int write_condition(struct rewrite *r, uint32_t on, uint32_t *ret_set, struct err *err)
 {
 	const struct group *g = r->g;
@@ -440,7 +442,7 @@ int group_change(const struct group *g, const struct group_change *change, struc
 		code = filter_replace(change->filter, &maps, which, set, &ctl->on, err);
 	if (code && r.said)
 		write_said(g, &r.before, NULL);
-	/* A program that looks at the old half would see what the next change writes there. */
+	/* Wait for programs that use the old half, because the next change overwrites it. */
 	if (!code && r.c)
 		group_wait_for_programs(g);
 	return code;

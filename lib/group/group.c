@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A pinned group, opened again: its functions, files and filters.
+// Opens a pinned group and reads its functions, files and filters.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 /* --- opening a group, and its maps when they are needed ------------------------------------ */
 
-/* Adds what to do about a failure of rights; returns @code. */
+/* Adds a hint about missing permissions. Returns @code. */
 static int hint_access(int code, bool write, struct err *err)
 {
 	if ((code == -EPERM || code == -EACCES) && write)
@@ -29,7 +29,7 @@ static int hint_access(int code, bool write, struct err *err)
 	return code;
 }
 
-/* Another group may have got the name since. */
+/* Compares the inode, because another group may have the name by now. */
 int group_dir_fd(const struct group *g)
 {
 	_cleanup_close_ int fd = -1;
@@ -42,7 +42,7 @@ int group_dir_fd(const struct group *g)
 		return -errno;
 	if (st.st_ino != g->ino)
 		return -ENOENT;
-	((struct group *)g)->dir_fd = fd; /* what it says of itself stays as it is */
+	((struct group *)g)->dir_fd = fd; /* a cache: @g is unchanged for the caller */
 	return TAKE_FD(fd);
 }
 
@@ -344,12 +344,9 @@ int group_keep_shared(struct group *g, struct err *err)
 	return 0;
 }
 
-/*
- * Filters of a group, read from the maps that its BPF programs use; and functions that were left
- * out.
- */
+/* --- filters, from the maps of the BPF programs; functions that were left out --------------- */
 
-/* The keys of a map, which others may change meanwhile: as many as were seen. */
+/* Reads the keys of a map that may change during the reading. */
 static void read_keys(const struct group *g, enum map_id id, size_t size, void **ret_keys,
 	size_t *ret_cnt)
 {
@@ -386,7 +383,7 @@ static void read_numbers(
 	*ret_numbers = keys;
 }
 
-/* The first "process" says that children are followed; those that have ended come first. */
+/* Removes the marker that children are traced, and moves exited processes to the front. */
 static void sort_pids(const struct group *g, struct asked *a)
 {
 	uint32_t none = FSN_PID_NONE;
@@ -510,7 +507,7 @@ void group_left_done(struct group_left *left)
 	free(left->text);
 }
 
-/* --- reading what a group says of itself --------------------------------------------------- */
+/* --- the description that a group stores --------------------------------------------------- */
 
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err)
 {
@@ -763,7 +760,7 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 		return err_sys(err, code, "cannot change group '%s'", g->name);
 	ctl = map.addr;
 	confs = map_conf.addr;
-	/* Arguments are kept before the first call can be slow, so that none lacks them. */
+	/* Record arguments first, so that every slow call has them. */
 	if (!off)
 		__atomic_fetch_or(&ctl->save_args, FSN_SAVE_SLOW, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)

@@ -266,7 +266,7 @@ static int bind_member(const struct condition_func *f, const struct key_name *na
 	return 0;
 }
 
-/* The number of elements is the argument before the one whose type gives their size. */
+/* Binds a sum of bytes: the element count is the argument before the one that is the data type. */
 static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
 	unsigned char type;
@@ -324,7 +324,7 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 	return 0;
 }
 
-/* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
+/* Returns -ENOENT if the function has no such argument, or -EINVAL if it cannot be used. */
 static int bind_part(const struct condition_func *f, const struct key_name *name, size_t i,
 	bool is_sum, struct fsn_part *ret, const char **ret_why)
 {
@@ -525,7 +525,7 @@ static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struc
 	return 0;
 }
 
-/* A group may be another's: documents have names as they are. */
+/* Names of another user's group are untrusted. Documents contain them unescaped. */
 static bool is_plain(const char *name)
 {
 	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"

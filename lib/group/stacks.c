@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Stacks as the programs keep them, and names of their frames.
+// Reads stacks and the names of their frames.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@
 
 struct piece {
 	uint64_t start, end;
-	size_t nth; /* its line: what is written later is what is there now */
+	size_t nth; /* line number; a later line replaces earlier ones */
 	char *name;
 };
 
@@ -86,7 +86,7 @@ static int open_map(pid_t pid)
 	return fd >= 0 && is_its_own(fd, pid) ? TAKE_FD(fd) : -1;
 }
 
-/* --- its lines ---------------------------------------------------------------------------------- */
+/* --- its lines ------------------------------------------------------------------------------ */
 
 static void add_piece(struct perf_map *m, char *line)
 {
@@ -115,9 +115,9 @@ static int compare_pieces(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* --- pieces that overlap ------------------------------------------------------------------------ */
+/* --- pieces that overlap -------------------------------------------------------------------- */
 
-/* Heap of the pieces that have begun; the one with the last line is the first. */
+/* Heap of pieces that contain the current address; the one with the last line is on top. */
 struct begun {
 	const struct piece **at;
 	size_t cnt;
@@ -228,12 +228,9 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 	return next && addr < m->pieces[next - 1].end ? m->pieces[next - 1].name : NULL;
 }
 
-/*
- * What frames are called: by symbols of their files and lines of their source, and those of
- * Python by the copies of code that walks have made.
- */
+/* --- names of frames: from symbols, source lines, and recorded Python code ------------------ */
 
-/* The function that covers it, as its source has it. */
+/* Returns the demangled name of the function at @offset, or NULL. */
 static char *symbol_of(struct elf_file *elf, uint64_t offset)
 {
 	const struct elf_func *func = NULL;
@@ -274,7 +271,7 @@ static char *function_name(struct elf_file *elf, const char *path, uint64_t offs
 		(unsigned long long)offset);
 }
 
-/* "get (heap.c:99)": .name is there. */
+/* Returns "get (heap.c:99)" for .name "get". */
 static char *name_text(struct frame_name *n)
 {
 	const char *base = n->source ? strrchr(n->source, '/') : NULL, *mark = n->inlined ? "_[i]" : "";
@@ -292,7 +289,7 @@ static char *source_of(const struct elf_line *line)
 	return xasprintf("%s/%s", line->folder, line->source);
 }
 
-/* One that is called @name, which is taken over in any case. Freed as those are. */
+/* Returns a list of one frame. Takes ownership of @name. Free with frame_names_free(). */
 static struct frame_name *frame_name_new(char *name, size_t *ret_cnt)
 {
 	struct frame_name *names = xcalloc(1, sizeof(*names));
@@ -329,7 +326,7 @@ struct frame_name *frame_names(
 	return names;
 }
 
-/* --- of Python --------------------------------------------------------------------------------- */
+/* --- of Python ------------------------------------------------------------------------------ */
 
 /* The line at instruction @at, by the table that was copied; 0: it is not known. */
 static unsigned int line_of(
@@ -404,7 +401,7 @@ struct met {
 	uint32_t number; /* 0: no unwind table, or a hash collision */
 };
 
-#define KERNEL_FILE 0xffff /* what its addresses have above */
+#define KERNEL_FILE 0xffff /* upper bits of kernel addresses */
 
 struct symbol {
 	uint64_t addr;
@@ -625,7 +622,7 @@ const char *stack_end_text(enum fsn_walk_end end)
 	return end < ARRAY_SIZE(texts) && texts[end] ? texts[end] : "have no known end";
 }
 
-/* --- names ------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------- */
 
 /* Adds a file that has an unwind table now. Two files with the same hash are both unknown. */
 static void add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t number)
@@ -695,7 +692,7 @@ const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset)
 	return file ? file->about.path : NULL;
 }
 
-/* The file as it was: another one at its path would give other names. */
+/* Opens the file if it is unchanged: a new file at its path would give wrong names. */
 static struct elf_file *open_file(struct frame_file *file)
 {
 	const struct fsn_stack_file *about = &file->about;
@@ -717,7 +714,7 @@ static struct elf_file *open_file(struct frame_file *file)
 	return file->elf;
 }
 
-/* --- the kernel's ------------------------------------------------------------------------------ */
+/* --- the kernel's --------------------------------------------------------------------------- */
 
 static int compare_symbols(const void *a, const void *b)
 {
@@ -769,7 +766,7 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 		    : xasprintf("0x%llx_[k]", (unsigned long long)addr);
 }
 
-/* --- all of them ------------------------------------------------------------------------------- */
+/* --- all of them ---------------------------------------------------------------------------- */
 
 static struct frame_name *names_of(struct stacks *s, uint64_t frame, size_t *ret_cnt)
 {

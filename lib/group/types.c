@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Types of arguments and results, and how their values are written.
+// Types of arguments and results, and the format of their values.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -418,7 +418,7 @@ static bool members_fit(const struct fsn_type *type)
 		type->kind == TYPE_STRUCT && type->size % size == 0;
 }
 
-/* Type @i of @t. A group may be another's: what it says may be anything. */
+/* Reads type @i of @t. Another user's group is untrusted, so everything is checked. */
 static int take_type(struct types *t, const struct group *g, uint32_t i,
 	const struct fsn_type *type, size_t name_cnt)
 {

@@ -19,7 +19,7 @@ static const void *map_text(const struct lab *lab)
 	return text == MAP_FAILED ? NULL : text;
 }
 
-/* The page with the probe of @func in it; else how the child is to end. */
+/* Maps the page and checks that it has the probe of @func. Returns END_FINE or the exit status. */
 static int map_probed(const struct lab *lab, enum code_func func, const void **ret_text)
 {
 	const void *text = map_text(lab);
@@ -33,8 +33,8 @@ static int map_probed(const struct lab *lab, enum code_func func, const void **r
 }
 
 /*
- * Every system call but the end is answered by a signal. Whether the kernel lets a system
- * call pass unfiltered does not depend on what the filter says.
+ * Installs a filter that answers every system call except exit_group(2) with SIGSYS. Whether the
+ * kernel exempts a system call from filters does not depend on the filter.
  */
 static int set_filter(void)
 {
@@ -139,7 +139,7 @@ static int call_nop5_forked(const void *text)
 	return END_FINE;
 }
 
-/* Optimised on the first hit, as seen; a few more do no harm. */
+/* The kernel optimizes the probe at the first hit; the other hits are for certainty. */
 static int try_nop5(const void *arg)
 {
 	const void *text;

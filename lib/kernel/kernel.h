@@ -207,11 +207,11 @@ struct bpf_kfuncs bpf_kfuncs_find(void);
  */
 void bpf_kfunc_name(struct bpf_object *object, int32_t helper, int id);
 
-/* --- what is safe --------------------------------------------------------------------------- */
+/* --- self-tests ----------------------------------------------------------------------------- */
 
 /*
- * Self-tests of what is safe on this kernel, and the resulting rules for the planner. They put
- * probes on code in a memfd that only child processes map; these children may be killed by them.
+ * Self-tests find out which probes are safe on this kernel, and set the rules of the planner. They
+ * probe code in a memfd that only child processes map, and may kill these children.
  */
 
 enum experiment {

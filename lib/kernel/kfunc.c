@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The kernel's functions by BTF, and what of tracing them it allows.
+// Finds functions of the kernel by BTF, and checks whether they can be traced.
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -232,8 +232,8 @@ static size_t names_count(const struct names *n, const char *name)
 }
 
 /*
- * What programs run in, and what the kernel goes through to run them: of calls that they make
- * themselves they would not see all, and count the rest.
+ * True for functions that BPF programs call, or that the kernel runs to call a BPF program. A probe
+ * there would miss part of these calls (recursion protection) and count the others.
  */
 static bool is_our_own(const char *name)
 {
@@ -281,13 +281,15 @@ static int is_named(const struct ksym *sym, void *name)
 	return !strcmp(sym->name, name);
 }
 
-/* Where it cannot be read, it may have it. */
+/* True if /proc/kallsyms has @symbol or cannot be read. */
 static bool kernel_has(char *symbol)
 {
 	return ksyms_each(KSYM_KERNEL, is_named, symbol) != 0;
 }
 
-/* Whether a program can be loaded for a function that every kernel has: ours ask for their cookie. */
+/*
+ * Tries to load an fentry program that calls bpf_get_attach_cookie(), which the BPF programs need.
+ */
 static int try_fentry(void)
 {
 	int id = libbpf_find_vmlinux_btf_id("vfs_read", BPF_TRACE_FENTRY);

@@ -163,7 +163,7 @@ __attribute__((noinline)) uintptr_t code_call(
 		(uintptr_t(*)(uintptr_t))((uintptr_t)text + func * SLOT);
 	uintptr_t ret = call(arg);
 
-	/* Not a jump: what returns must return here. */
+	/* Prevent a tail call: the function must return here. */
 	__asm__ volatile("" : "+r"(ret));
 	return ret;
 }
@@ -183,8 +183,8 @@ PLAIN_CODE static void on_fault(int sig)
 }
 
 /*
- * A fault that is handled is logged nowhere. The handler has a stack of its own: the one
- * that the child dies on may be broken.
+ * Handles faults, so that the kernel does not log them. On an alternate stack, because the stack of
+ * the dying child may be corrupt.
  */
 static void catch_faults(void)
 {
@@ -272,9 +272,8 @@ static int make_text(int *ret_fd)
 }
 
 /*
- * A program that gives the cookie's lowest bit back. To a session it says with 1 at the
- * entry that the end of this call is of no interest, and no return probe comes to be; other
- * links do not care.
+ * Loads a program that returns the lowest bit of its cookie. At the entry of a session, 1
+ * suppresses the return probe of this call; other links ignore the result.
  */
 static int load_program(unsigned int type)
 {
@@ -311,7 +310,7 @@ static void list_probes(struct probed_list *list)
 	}
 }
 
-/* Probes @first to @first + @cnt - 1; perf links are one for each. */
+/* Attaches probes @first to @first + @cnt - 1 with one link. */
 static int attach_some(struct lab *lab, enum link_mode mode, int prog,
 	struct probed_list *list, size_t first, size_t cnt)
 {
@@ -332,8 +331,8 @@ static int attach_some(struct lab *lab, enum link_mode mode, int prog,
 }
 
 /*
- * Each link takes tens of milliseconds to go. A perf link is one for each probe, and kernels
- * that have no others are asked only what could do harm.
+ * Removing a link takes tens of milliseconds, and perf links are one per probe. So kernels with
+ * only perf links are tested only for probes that could do harm.
  */
 static int attach_probes(struct lab *lab, enum link_mode mode)
 {

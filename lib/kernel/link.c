@@ -53,7 +53,7 @@ static int link_create(struct link_create_multi *attr)
 	return fd < 0 ? -errno : fd;
 }
 
-/* --- what the kernel offers ----------------------------------------------------------------- */
+/* --- kinds of links that the kernel supports ------------------------------------------------ */
 
 int link_load_trivial(unsigned int type, int helper, struct bpf_prog_load_opts *opts)
 {
@@ -87,8 +87,8 @@ bool link_trace_is_preempted(void)
 }
 
 /*
- * A kernel that knows the type looks at the path and finds a directory (EBADF,
- * bpf_uprobe_multi_link_attach); one that doesn't says EINVAL or, at load, EACCES.
+ * A kernel that supports the type rejects the path, a directory, with EBADF
+ * (bpf_uprobe_multi_link_attach). Others return EINVAL, or EACCES at load.
  */
 static int probe_multi(unsigned int type, uint32_t pid)
 {

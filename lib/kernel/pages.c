@@ -21,7 +21,7 @@
 #define PAGE       4096U
 #define PAGES      8 /* of the file */
 #define GIB        (1ULL << 30)
-#define HOLES_GIB  64 /* what addresses of memory leave out, at most */
+#define HOLES_GIB  64 /* limit of holes in the physical address space */
 #define PFN_MASK   ((1ULL << 55) - 1) /* Documentation/admin-guide/mm/pagemap.rst */
 
 /* A file of random bytes. */
@@ -83,7 +83,7 @@ static int run(const struct bpf_program *prog)
 	return bpf_prog_test_run_opts(bpf_program__fd(prog), &opts) ? -errno : 0;
 }
 
-/* Asks for page @i of the file. */
+/* Makes the BPF program find page @i of the file. */
 static int find_page(struct trial *t, size_t i)
 {
 	t->skel->bss->file_fd = (uint64_t)t->fd;
@@ -91,7 +91,7 @@ static int find_page(struct trial *t, size_t i)
 	return run(t->skel->progs.fsn_page_of);
 }
 
-/* Whether page @i is at @addr. */
+/* True if page @i is at @addr. */
 static bool is_at(struct trial *t, size_t i, uint64_t addr)
 {
 	t->skel->bss->addr = addr;
@@ -99,7 +99,7 @@ static bool is_at(struct trial *t, size_t i, uint64_t addr)
 		!memcmp(t->skel->bss->bytes, t->bytes + i * PAGE, sizeof(t->skel->bss->bytes));
 }
 
-/* The number of the frame of memory that has page @i; 0: who asks may not know. */
+/* Returns the page frame number of page @i; 0 without the permission to read it. */
 static uint64_t frame_of(const struct trial *t, size_t i)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Experiments with probes: run all at once, what their ends mean, and the rules for the planner
-// that follow. Answers are kept until the next boot.
+// Runs the self-tests in parallel, interprets their results, and derives the rules of the planner.
+// Results are cached until the next boot.
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #define CACHE_FILE "feature"
 
-/* --- experiments ------------------------------------------------------------------------------- */
+/* --- results -------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void say(
 	struct experiment_result *r, enum answer answer, const char *fmt, ...)
@@ -35,7 +35,7 @@ static const char *signal_name(int end)
 	return name ? name : "?";
 }
 
-/* Ends that say nothing of the kernel. */
+/* Explains a self-test without a result. */
 static void say_unknown(struct experiment_result *r, const struct lab *lab, int end)
 {
 	static const char *const texts[] = {
@@ -61,7 +61,7 @@ static void say_unknown(struct experiment_result *r, const struct lab *lab, int 
 		say(r, ANSWER_UNKNOWN, "the experiment ended unclear (%d)", end);
 }
 
-/* Ends of an experiment that lives or dies. */
+/* Sets the result of a self-test that either finishes or is killed by a signal. */
 static void judge(struct experiment_result *r, const struct lab *lab, int end,
 	const char *fine, const char *deadly)
 {
@@ -73,7 +73,7 @@ static void judge(struct experiment_result *r, const struct lab *lab, int end,
 		say_unknown(r, lab, end);
 }
 
-/* Without probes the system call that they make tells as much. */
+/* If probes cannot be attached, calls the system call of return probes directly instead. */
 static void judge_seccomp(
 	struct experiment_result *r, const struct lab *lab, const int *ends)
 {
@@ -157,11 +157,10 @@ static void run_jobs(const struct lab *lab, int ends[JOB_CNT])
 }
 
 /*
- * Makes all experiments, those of a kind at the same time. Needs CAP_BPF and CAP_PERFMON
- * (or CAP_SYS_ADMIN); without them what needs a probe stays unknown. Does nothing to the
- * caller, and neither process nor probe is left when it returns. Children are killed after
- * EXPERIMENT_LIMIT_S; none dumps core. Returns whether all that this kernel can be asked was
- * answered, and would be again: worth keeping until the next boot.
+ * Runs all self-tests, in parallel. Without CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN), results of
+ * those that need a probe are unknown. The caller is not affected, and no process or probe remains.
+ * Children are killed after EXPERIMENT_LIMIT_S and dump no core. Returns true if all possible
+ * results are known and final, so that they can be cached until the next boot.
  */
 static bool experiments_run(struct experiment_result results[EXPERIMENT_CNT])
 {

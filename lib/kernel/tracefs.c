@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// tracefs: found or mounted, its events listed, their format files read.
+// Finds or mounts tracefs, lists its events, and reads their format files.
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +168,7 @@ static bool is_tracefs(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == TRACEFS_MAGIC;
 }
 
-/* Nothing is mounted where others would see it: the mount ends with its descriptor. */
+/* A detached mount, which no other process sees and which disappears with its descriptor. */
 static int tracefs_mount(void)
 {
 	_cleanup_close_ int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
@@ -260,7 +260,7 @@ static void names_add(struct trace_names *n, const char *category, const char *e
 	n->cnt++;
 }
 
-/* An event without an id is one of ftrace's own: perf knows none of these. */
+/* Events without an id are internal to ftrace; perf cannot open them. */
 static void category_names(int events, const char *category, struct trace_names *n)
 {
 	_cleanup_closedir_ DIR *dir = folder(events, category);

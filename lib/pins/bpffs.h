@@ -145,7 +145,7 @@ DEFINE_CLEANUP(names, char **, names_free)
 #define _cleanup_bpffs_ __cleanup(bpffs_close)
 #define _cleanup_names_ __cleanup(cleanup_names)
 
-/* --- breakpoints: recorded before they are inserted, so that none is orphaned --------------- */
+/* --- breakpoints: recorded before they are inserted, so that they can be removed ------------ */
 
 /* A probed file and the offsets of its probes. */
 struct breaks_file {

@@ -38,7 +38,7 @@ static bool word_in(const char *word, size_t len, const char *const *list)
 	return false;
 }
 
-/* Past the bracket that closes the one at @p, or NULL. */
+/* Returns the position after the closing bracket, or NULL. */
 static const char *skip_bracket(const char *p)
 {
 	char open = *p, close = open == '<' ? '>' : open == '(' ? ')' : ']';
@@ -236,7 +236,7 @@ static bool basic_integer(const struct scan *s, struct preset_value *ret)
 		return false;
 	ret->kind = TYPE_INT;
 	ret->size = n_char ? 1 : n_short ? 2 : n_long ? 8 : 4;
-	/* Plain char is signed on x86-64 and not on arm64; a code in it is what it is. */
+	/* Plain char counts as signed, also on arm64, where it is not. */
 	ret->is_signed = !n_unsigned;
 	return true;
 }
@@ -324,7 +324,7 @@ static void place_stack(struct places *p, struct preset_arg *arg, uint32_t words
 	p->stack += words;
 }
 
-/* Floating point registers can't be read by BPF: such an argument is nowhere. */
+/* BPF programs cannot read floating point registers, so such an argument has no location. */
 static void place_float(struct places *p, struct preset_arg *arg)
 {
 	const struct preset_value *v = &arg->value;
@@ -394,7 +394,7 @@ static void place_one(struct places *p, struct preset_arg *arg)
 		p->regs += p->regs & 1; /* AAPCS64 C.10 */
 	}
 	if (big || p->regs + words > (arm ? 8 : 6)) {
-		/* AAPCS64 C.13, as C.3; x86-64 gives what is left to a later argument. */
+		/* AAPCS64 C.13, like C.3; on x86-64 a later argument may use the rest. */
 		if (arm)
 			p->regs = 8;
 		if (v->is_even)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From the JSON of a preset or a configuration file: one function, and what it builds on.
+// Reads one function of a preset or configuration file, and the declaration that it inherits.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct preset_arg *arg_at(const struct preset_func *func, uint8_t a
 	return &func->args[arg - 1];
 }
 
-/* "ARG", or "*ARG": what that points to. */
+/* Reads "ARG", or "*ARG" for the value that it points to. */
 static int read_part(struct reader *r, struct json_object *val, const char *key,
 	const struct preset_func *func, struct preset_part *ret)
 {
@@ -120,7 +120,7 @@ static int reader_allocates(struct reader *r, struct json_object *val, struct pr
 	return !rc && part ? read_sizes(r, part, func) : rc;
 }
 
-/* "allocates" and "frees" of a function whose arguments and result are known. */
+/* Reads "allocates" and "frees", after the arguments and the result. */
 static int reader_frees(struct reader *r, struct json_object *val, struct preset_func *func)
 {
 	struct preset_part part = {};
@@ -286,7 +286,7 @@ static int read_slow(struct reader *r, struct json_object *val, struct preset_fu
 	return 0;
 }
 
-/* "ret", "error", "no_error", "args": what the calling convention says. */
+/* Reads "ret", "error", "no_error" and "args". */
 static int read_signature(
 	struct reader *r, struct json_object *obj, struct preset_func *func)
 {

@@ -16,18 +16,18 @@
 #define CONFIG_NAME_MAX   4096
 #define CONFIG_STRUCT_MAX 65536
 
-/* --- memory: everything of a set comes from one arena --------------------------- */
+/* --- memory: one arena per set -------------------------------------------------- */
 
 struct arena {
 	struct arena_chunk *chunks;
 };
 
-/* Zeroed, aligned to 16 bytes; NULL when memory is out. */
+/* Returns zeroed memory, aligned to 16 bytes. */
 void *arena_alloc(struct arena *a, size_t size);
 char *arena_strndup(struct arena *a, const char *s, size_t len);
 char *arena_strdup(struct arena *a, const char *s);
 
-/* A set, and the sets whose types and functions it points into. */
+/* A set, and the sets that own types and functions that it refers to. */
 struct set_impl {
 	struct preset_set pub; /* first: a preset_set is cast to this */
 	struct arena arena;
@@ -37,7 +37,7 @@ struct set_impl {
 	size_t parent_cnt;
 };
 
-/* --- located_json.c: a JSON text with a place for every value, for errors -------------- */
+/* --- located_json.c: JSON with the location of every value, for errors ------------------ */
 
 struct json_doc {
 	const char *label; /* the file's name in messages */
@@ -56,12 +56,12 @@ int json_doc_parse(struct json_doc *doc, const char *label, const char *text, si
 	struct err *err);
 void json_doc_done(struct json_doc *doc);
 
-/* Which end of a member is wrong: its name or its value. */
+/* The wrong part of a member: its name or its value. */
 enum json_side { JSON_AT_KEY, JSON_AT_VALUE };
 
 /*
- * Fills @err with "LABEL:LINE:COLUMN: message" for @at, an object of @doc; returns -EINVAL.
- * Lines and columns count from 1, columns in characters.
+ * Fills @err with "LABEL:LINE:COLUMN: message" for @at, an object of @doc. Lines and columns start
+ * at 1; columns are in characters. Returns -EINVAL.
  */
 __attribute__((format(printf, 5, 6))) int json_err(const struct json_doc *doc,
 	const struct json_object *at, enum json_side side, struct err *err,
@@ -69,21 +69,21 @@ __attribute__((format(printf, 5, 6))) int json_err(const struct json_doc *doc,
 
 /* --- types and argument texts ------------------------------------------------------ */
 
-/* Looks a type up by its name; NULL when unknown. */
+/* Returns the type of that name, or NULL. */
 typedef const struct preset_type *type_lookup_fn(void *ctx, const char *name);
 
-/* A C declaration, read: its value and where in the text its name stands. */
+/* A parsed C declaration. */
 struct declaration {
 	struct preset_value value;
-	const char *name; /* into the text; NULL when it has none */
+	const char *name; /* in the text; NULL: no name */
 	size_t name_len;
-	char unknown[128]; /* the type's name, when it isn't known */
+	char unknown[128]; /* name of an unknown type */
 };
 
 /*
- * Reads @text, a type (and with @with_name perhaps a name), as C and C++ write parameters.
- * Returns 0, or -EINVAL with @ret->unknown set when a type passed by value is not known,
- * or with *ret_why saying what is wrong.
+ * Parses @text, a type (with @with_name optionally followed by a name), in the syntax of C and C++
+ * parameters. Returns 0, or -EINVAL: either @ret->unknown is the name of an unknown type that is
+ * passed by value, or *@ret_why is the reason.
  */
 int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, void *ctx,
 	struct declaration *ret, const char **ret_why);
@@ -93,20 +93,20 @@ int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, 
 enum source { SOURCE_CONFIG, SOURCE_USER, SOURCE_BUILTIN };
 
 /*
- * Reads a file's text into a new set. @preset: the name of the preset that the text must
- * define, and which its groups' .nothrow_why names; NULL for a configuration file.
+ * Reads the text of a file into a new set. @preset is the name of the preset that the text must
+ * define and that .nothrow_why of its groups names; NULL for a configuration file.
  */
 int source_read(enum source source, const char *preset, const char *label,
 	const char *text, size_t len, struct preset_set **ret_set, struct err *err);
 
-/* The built-in preset @name (-ENOENT), and the names by index, NULL at the end. */
+/* Returns 0 or -ENOENT; and the name with @index, NULL after the last one. */
 int builtin_find(const char *name, struct preset_set **ret_set, struct err *err);
 const char *builtin_name(size_t index);
 
 DEFINE_CLEANUP(set, struct preset_set *, preset_set_free)
 #define _cleanup_set_ __cleanup(cleanup_set)
 
-/* One preset or configuration file being read: what read.c, value.c and func.c share. */
+/* A preset or configuration file being read; shared by read.c and func.c. */
 struct reader {
 	struct json_doc doc;
 	struct set_impl *set;
@@ -118,8 +118,8 @@ struct reader {
 	const char *nothrow_text; /* "... declares nothrow" */
 	const char *types_why;    /* "preset cuda", "groups.json" */
 	const char
-		*nothrow_why; /* the same if the file says "nothrow": true, else NULL */
-	bool nothrow_off;     /* the file says "nothrow": false, also of a parent's */
+		*nothrow_why; /* .nothrow_text if the file has "nothrow": true, else NULL */
+	bool nothrow_off;     /* the file has "nothrow": false, which overrides a parent */
 	const char *const *libs; /* "lib" of the file */
 	size_t lib_cnt;
 	const char *const *keys, *const *sums; /* of the file */
@@ -128,7 +128,7 @@ struct reader {
 	bool builtin_tried; /* types were looked up in the built-in presets */
 	/* of the group being read: */
 	const struct preset_group *parent; /* the preset of its name, or NULL */
-	bool own_libs; /* the file names its libraries: the parent's are of no interest */
+	bool own_libs; /* the file names its libraries, so the parent's are not used */
 	const struct preset_func **symbols; /* the parent's functions, sorted by symbol */
 };
 
@@ -140,35 +140,35 @@ struct reader {
 		(val) = json_object_iter_peek_value(&_i), true);           \
 		json_object_iter_next(&_i))
 
-/* A member, or NULL. */
+/* Returns a member, or NULL. */
 struct json_object *obj_member(struct json_object *obj, const char *name);
 
 /*
- * Each takes a value and its key's @name, checks the type and fails with the place. Texts
- * are not empty, have no control characters, and live in the set.
+ * Each checks the type of value @val of key @name, and fails with the location. Texts are not
+ * empty, have no control characters, and are owned by the set.
  */
 int reader_want(struct reader *r, struct json_object *val, const char *name,
 	enum json_type type, const char *what);
 int reader_bool(struct reader *r, struct json_object *val, const char *name, bool *ret);
 int reader_text(
 	struct reader *r, struct json_object *val, const char *name, const char **ret);
-/* A string, or an array of at least one. */
+/* Accepts a string, or an array of at least one. */
 int reader_texts(struct reader *r, struct json_object *val, const char *name,
 	const char *const **ret, size_t *ret_cnt);
 
-/* Fails for the first key of @obj that isn't in @keys (ends with NULL), naming it. */
+/* Fails if @obj has a key that is not in @keys (terminated by NULL). */
 int reader_keys(struct reader *r, struct json_object *obj, const char *const *keys,
 	const char *where);
 
-/* "error" and "no_error" of a type or a function whose return value is @value. */
+/* Read "error" and "no_error" of a type or a function whose return value is @value. */
 int reader_error(struct reader *r, struct json_object *val,
 	const struct preset_value *value, struct preset_judge *judge);
 int reader_no_error(
 	struct reader *r, struct json_object *val, struct preset_judge *judge);
 
 /*
- * Looks for the preset that a configuration file's group @name is named like, so that
- * r->parent and r->symbols are set, or NULL. Fails when there is one with errors.
+ * Finds the preset with the name of a configuration file's group @name, and sets r->parent and
+ * r->symbols, or NULL. Fails if that preset has errors.
  */
 int reader_parent(struct reader *r, const char *name);
 

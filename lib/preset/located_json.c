@@ -85,7 +85,7 @@ static void skip_blank(struct walk *w)
 		w->p++;
 }
 
-/* Past the string that begins at @p. */
+/* Returns the end of the string that starts at @p. */
 static const char *string_end(const char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Presets: those built in, those of the administrator and the user, and what they say. */
+/* Finds, reads and lists presets: built in, of the administrator, and of the user. */
 #include "preset/preset.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static char *preset_dir(size_t index)
 
 #define PRESET_DIRS 2
 
-/* The preset @name of the file @path; -ENOENT when there is no such file. */
+/* Reads preset @name from file @path. Returns -ENOENT if there is no such file. */
 static int file_find(
 	const char *path, const char *name, struct preset_set **ret_set, struct err *err)
 {
@@ -136,7 +136,7 @@ static bool list_has(const struct list *l, const char *name)
 	return false;
 }
 
-/* Adds what preset_find() says of @name, unless it's there. */
+/* Adds the result of preset_find(), unless @name is already listed. */
 static void list_add(struct list *l, const char *name, const char *origin)
 {
 	_cleanup_set_ struct preset_set *set = NULL;

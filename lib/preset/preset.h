@@ -40,9 +40,9 @@ struct preset_type {
 	enum type_kind kind;
 	uint32_t size;
 	bool is_signed;
-	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
-	uint64_t sizes; /* of elements, by value: 4 bits, 1 + the power of two; 0: not known */
-	uint16_t size_at; /* of the size of an element, from a pointer; 0: not known */
+	uint8_t member_size; /* if all members are unsigned integers of this size; else 0 */
+	uint64_t sizes; /* element size by value: 4 bits each, 1 + log2; 0: not known */
+	uint16_t size_at; /* offset of the element size in the pointed-to type; 0: not known */
 	struct preset_judge judge;       /* of functions that return it */
 	const struct preset_code *codes; /* sorted by code, unique */
 	size_t code_cnt;
@@ -52,8 +52,8 @@ struct preset_type {
 enum preset_passing {
 	PASS_USUAL,
 	PASS_FLOATS, /* in .floats floating point registers, in addition to .words others */
-	PASS_STACK,  /* in memory, small as it is */
-	PASS_NOT,    /* empty: not at all */
+	PASS_STACK,  /* in memory, although it is small */
+	PASS_NOT,    /* empty: not passed */
 };
 
 struct preset_value {
@@ -63,7 +63,7 @@ struct preset_value {
 	const struct preset_type *type; /* the named type, or NULL */
 	uint8_t passing; /* enum preset_passing */
 	uint8_t floats, words;
-	bool is_even; /* 16 bytes are its alignment */
+	bool is_even; /* aligned to 16 bytes */
 };
 
 /* Location of an argument; the words of a structure passed by value are consecutive. */
@@ -94,10 +94,10 @@ struct preset_part {
 struct preset_memory {
 	bool allocates;
 	bool frees_all;             /* frees all memory of a device or context */
-	uint8_t frees;              /* 1 + the argument that is the pointer; 0: they take none */
+	uint8_t frees;              /* 1 + the argument with the freed pointer; 0: does not free */
 	uint8_t size_cnt;           /* 0: size not known */
-	struct preset_part pointer; /* where it is stored; none: it is the result */
-	struct preset_part size[PRESET_FACTORS]; /* of a structure all members are factors */
+	struct preset_part pointer; /* location of the new pointer; none: the result */
+	struct preset_part size[PRESET_FACTORS]; /* of a structure, all members are factors */
 };
 
 /*
@@ -120,8 +120,8 @@ struct preset_func {
 	struct preset_judge judge;
 	const struct preset_arg *args;
 	size_t arg_cnt;
-	bool has_args; /* they were declared, possibly as none */
-	bool is_variadic; /* more may follow them */
+	bool has_args; /* arguments were declared, possibly an empty list */
+	bool is_variadic;
 	/*
 	 * 1 + the argument that identifies the launched GPU kernel. If .named is not 0, the
 	 * function does not launch: it stores a kernel's handle where .kernel points, and argument
@@ -130,7 +130,7 @@ struct preset_func {
 	uint8_t kernel, named;
 	struct preset_memory memory;
 	const struct preset_product *product; /* or NULL */
-	const char *types_why; /* "preset cuda", "DWARF"; or why there are none; or NULL */
+	const char *types_why; /* "preset cuda", "DWARF"; or why types are not known; or NULL */
 };
 
 /*
@@ -144,10 +144,10 @@ struct preset_func {
 #define PRESET_ABSENTS 2
 struct preset_product {
 	const char *name;
-	uint8_t arg[PRESET_PRODUCT]; /* 1 + its number; 0: there is no more */
-	bool is_result;              /* no product, */
-	bool is_pointed;             /* but what .arg[0] points to */
-	bool behind;                 /* all are after the first one's address, at: */
+	uint8_t arg[PRESET_PRODUCT]; /* 1 + its number; 0: end of the list */
+	bool is_result;              /* the value is the result instead of a product, */
+	bool is_pointed;             /* or the value that .arg[0] points to */
+	bool behind;                 /* factors are words at offsets .at from the first argument */
 	uint16_t at[PRESET_PRODUCT], absent[PRESET_ABSENTS];
 	uint8_t absent_cnt;
 };
@@ -159,8 +159,8 @@ struct preset_group {
 	const char *name;
 	const char *description; /* or NULL */
 	const char *origin;      /* path of its file, or "built in" */
-	const char *const *libs; /* stems, sonames or paths, as --lib takes them; all are
-				    meant, not alternatives */
+	const char *const *libs; /* stems, sonames or paths like those of --lib; not
+				    alternatives: all are used */
 	size_t lib_cnt;          /* 0: the file names none */
 	const struct preset_func *funcs; /* sorted by name, unique, at least one */
 	size_t func_cnt;
@@ -186,16 +186,16 @@ struct preset_set {
 int preset_find(const char *name, struct preset_set **ret_set, struct err *err);
 
 /*
- * The groups of the configuration file @path. A group named like a preset takes that
- * preset's libraries if the file names none, and what it knows of functions by symbol.
- * Errors as of preset_find(), and those of opening and reading; -EFBIG above 4 MiB.
+ * Reads the groups of configuration file @path. A group with the name of a preset inherits the
+ * preset's libraries if the file names none, and its declarations of functions by symbol. Errors
+ * are those of preset_find(), open(2) and read(2), and -EFBIG above 4 MiB.
  */
 int config_load(const char *path, struct preset_set **ret_set, struct err *err);
 
 /* NULL is fine. */
 void preset_set_free(struct preset_set *set);
 
-/* NULL when there is none of that name. */
+/* Returns NULL if there is no such group. */
 const struct preset_group *preset_set_group(
 	const struct preset_set *set, const char *name);
 

@@ -83,7 +83,7 @@ int reader_texts(struct reader *r, struct json_object *val, const char *name,
 	return 0;
 }
 
-/* Names the key that isn't one of @keys, and the one that was perhaps meant. */
+/* Fails with the unknown key, and suggests the nearest one of @keys. */
 static int reader_unknown_key(struct reader *r, struct json_object *val, const char *key,
 	const char *const *keys, const char *where)
 {
@@ -160,7 +160,7 @@ static int get_code(
 	if (rc)
 		return rc;
 	*ret = json_object_get_int64(val);
-	/* json-c cuts what is out of range to the range's ends. */
+	/* json-c clamps numbers that are out of range. */
 	if (*ret == INT64_MAX || *ret == INT64_MIN)
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'%s': number out of range", name);

@@ -259,7 +259,7 @@ static void map_add(struct proc_maps *maps, struct proc_map *m)
 	maps->maps[maps->cnt++] = *m;
 }
 
-/* Opens what an O_PATH descriptor stands for, if that is a regular file. */
+/* Opens the file of an O_PATH descriptor, if it is a regular file. */
 static int reopen_regular(int path_fd, const char *shown, struct err *err)
 {
 	char self[64];
@@ -275,7 +275,7 @@ static int reopen_regular(int path_fd, const char *shown, struct err *err)
 	return fd < 0 ? err_sys(err, proc_cause(-errno), "cannot open '%s'", shown) : fd;
 }
 
-/* Whether a process's memory begins with the bytes that the file begins with. */
+/* True if the mapping and the file start with the same bytes. */
 static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, int fd)
 {
 	_cleanup_free_ char *bytes = xmalloc(2 * HEAD_SIZE);
@@ -291,7 +291,7 @@ static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, i
 		memcmp(bytes, bytes + HEAD_SIZE, HEAD_SIZE) == 0;
 }
 
-/* Whether the opened file is the mapped one. */
+/* True if @fd is the mapped file. */
 static bool is_mapped(const char *proc, pid_t pid, const struct proc_map *map, int fd)
 {
 	struct statfs fs;
@@ -301,7 +301,7 @@ static bool is_mapped(const char *proc, pid_t pid, const struct proc_map *map, i
 		return false;
 	if (major(st.st_dev) == map->dev_major && minor(st.st_dev) == map->dev_minor)
 		return true;
-	/* these two report another device by stat than in maps */
+	/* on these two, stat(2) reports another device than /proc/PID/maps */
 	if (fstatfs(fd, &fs) < 0 ||
 		(fs.f_type != OVERLAYFS_SUPER_MAGIC &&
 			fs.f_type != (__typeof__(fs.f_type))BTRFS_SUPER_MAGIC))
@@ -316,7 +316,6 @@ static int compare_pids(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* 0 or a negative errno. */
 static int maps_read(const char *path, struct proc_maps *maps)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -342,7 +341,7 @@ int proc_maps_read(
 
 	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
 	code = maps_read(path, &maps);
-	/* Without its main thread: none, since 6.15 ESRCH (proc_mem_open, fs/proc/base.c). */
+	/* If the main thread has exited, maps is empty, since 6.15 ESRCH (fs/proc/base.c). */
 	if ((!code && !maps.cnt) || code == -ESRCH) {
 		tid = proc_thread(proc, pid);
 		if (tid && tid != pid) {
@@ -457,7 +456,7 @@ int proc_open_in_root(int root_fd, const char *path, int flags, struct err *err)
 	return caps_hint(reopen_regular(fd, path, err), CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 }
 
-/* The same where no /proc is mounted: another file may take its place in between. */
+/* Same without /proc, by path: another file may have replaced it, so compare them. */
 static int reopen_path(int path_fd, const char *path, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -598,13 +597,11 @@ bool proc_stack_has(struct proc_stack *stack, uint64_t addr)
 			stack->end = end;
 			return true;
 		}
-	/* An empty file, as of a process that is ending, says nothing. */
+	/* An empty file, as of an exiting process, proves nothing. */
 	return !f || ftell(f) <= 0;
 }
 
-/* --- Processes by what they map, which is read once, and by when they began ---------------------- */
-
-/* --- what processes map, read once ---------------------------------------------------------- */
+/* --- mappings of processes, read once ------------------------------------------------------- */
 
 struct seen {
 	pid_t pid;
@@ -618,7 +615,7 @@ struct procs {
 	bool has_pids;
 	pid_t *pids;
 	size_t pid_cnt;
-	struct seen **seen; /* by pid; what is in them stays where it is */
+	struct seen **seen; /* sorted by pid; the elements do not move */
 	size_t cnt;
 };
 
@@ -661,7 +658,7 @@ int procs_pids(struct procs *p, const pid_t **ret_pids, size_t *ret_cnt, struct 
 	return 0;
 }
 
-/* Looks at @pid, and puts what is seen at place @at. */
+/* Reads the mappings of @pid and inserts them at index @at. */
 static void see(struct procs *p, pid_t pid, size_t at)
 {
 	struct seen *s = xcalloc(1, sizeof(*s));

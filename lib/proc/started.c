@@ -18,7 +18,7 @@
 #include "proc.h"
 #include "proc/proc.h"
 
-/* --- Reasons why threads wait in the kernel, by /proc and the memory of their process ------------ */
+/* --- why a thread waits in the kernel: from /proc and the memory of its process ------------- */
 
 /* System calls whose first argument is a file descriptor. */
 static const int of_files[] = { SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev,
@@ -80,7 +80,7 @@ static void read_file(pid_t pid, struct blocked *b)
 	b->file[len > 0 ? len : 0] = '\0';
 }
 
-/* The thread of @pid that has @number in the process's own namespace; 0: there is none. */
+/* Returns the thread of @pid whose TID in the process's own namespace is @number, or 0. */
 static pid_t thread_of_number(pid_t pid, pid_t number)
 {
 	_cleanup_free_ pid_t *tids = NULL;
@@ -128,7 +128,7 @@ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked)
 	return 0;
 }
 
-/* --- The CPU time of processes, by the clock that the kernel has for each ------------------------ */
+/* --- The CPU time of processes, by the clock that the kernel has for each ------------------- */
 
 /* As the kernel and the C library number them: clock_getcpuclockid(3), CPUCLOCK_SCHED. */
 static clockid_t clock_of(pid_t pid)
@@ -214,7 +214,7 @@ static int find_in_path(const char *name, char **ret_path)
 			return 0;
 		}
 		free(path);
-		/* One further on may do; else that it is there is what counts. */
+		/* A later directory may have it; otherwise report this error instead of ENOENT. */
 		if (found == -EACCES)
 			code = -EACCES;
 		if (!dirs[len])
@@ -321,7 +321,7 @@ int started_go(struct started *c, struct err *err)
 	if (n != 1)
 		return err_set(
 			err, -ECHILD, "process %d has ended before it began", c->pid);
-	/* It ends with the program's beginning: the other end is closed on exec. */
+	/* The read ends when execve(2) closes the other end. */
 	while ((n = read(c->error_fd, &code, sizeof(code))) < 0 && errno == EINTR)
 		;
 	return n == sizeof(code) ? err_sys(err, -code, "cannot run the command") : 0;
