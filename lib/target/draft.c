@@ -15,7 +15,7 @@
 
 /* Notation of other tracers that is not a LIB:func: the hint is the line to type instead. */
 
-/* "profile:hz:99", of which the number is the rate. */
+/* "profile:hz:99": the number is the rate. */
 static int hint_rate(const char *func, struct err *err)
 {
 	const char *last = strrchr(func, ':');
@@ -305,7 +305,7 @@ static int requests_make(struct requests *r, struct libfind *finder,
 	return code;
 }
 
-/* --- in which libraries --------------------------------------------------------------------- */
+/* --- libraries to search -------------------------------------------------------------------- */
 
 /*
  * Finds the libraries of --lib, all of which must exist, or those of the preset, one of which must.
@@ -322,12 +322,12 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 		return 0;
 	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
 		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
-	if (code == -ENOENT && !opts->ret_lacks) /* which looks for more */
+	if (code == -ENOENT && !opts->ret_lacks) /* run waits for such a library */
 		requests_hint_static(finder, opts, err);
 	return code;
 }
 
-/* True if @func is of a file that it does not name. */
+/* True if @func does not name its file. */
 static bool is_homeless(const char *func)
 {
 	size_t len;
@@ -343,7 +343,7 @@ static bool has_homeless(const struct draft_opts *opts)
 	return false;
 }
 
-/* The names of system calls mean these if the program has no such function. */
+/* Interprets names of system calls as system calls if the program has no such function. */
 static void mean_syscalls(struct draft *draft)
 {
 	char text[64];
@@ -358,7 +358,7 @@ static void mean_syscalls(struct draft *draft)
 	}
 }
 
-/* Adds the programs of the processes, or the program to be run, and with @all what they load. */
+/* Adds the programs of the processes, or the program to be run; with @all also their libraries. */
 static void find_home(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
 	bool all)
 {
@@ -401,7 +401,7 @@ static void set_slow(struct target *t, const struct draft_opts *opts)
 		}
 }
 
-/* A --slow FUNCTION=DUR that names none of the functions is a typing error. */
+/* Fails if a --slow FUNCTION=DUR matches no function. */
 static int slow_check(const struct draft *draft, const struct draft_opts *opts, struct err *err)
 {
 	for (size_t i = 0; i < opts->slow_cnt; i++) {
@@ -451,7 +451,7 @@ static bool forgive(
 
 /* --- the targets ---------------------------------------------------------------------------- */
 
-/* Names of presets and configurations are symbols, and say no kind. */
+/* Names in presets and configuration files are symbols without a kind prefix. */
 static const struct target_kind *kind_of(const struct request *req)
 {
 	return target_kind_of(req->literal ? "" : req->func);
@@ -480,7 +480,7 @@ static int draft_find(struct draft *draft, const struct objects *objects, struct
 	return code;
 }
 
-/* To explain, also those of a group that fails. */
+/* With .explain, also resolves the targets of a group that fails. */
 static int draft_resolve(struct draft *draft, const struct objects *objects,
 	const struct draft_opts *opts, struct err *err)
 {
@@ -732,7 +732,7 @@ size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 	return cnt;
 }
 
-/* The files of @draft that are to be probed. */
+/* Lists the probed files of @draft. The caller frees the array. */
 static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
 {
 	struct mappers_file *files = xcalloc(draft->objects.cnt + 1, sizeof(*files));

@@ -30,9 +30,9 @@ struct draft_opts {
 	size_t function_cnt;
 	const char *const *libs;            /* --lib */
 	size_t lib_cnt;
-	const pid_t *pids;                  /* where to look libraries up */
+	const pid_t *pids;                  /* processes in which to look up libraries */
 	size_t pid_cnt;
-	const char *program;                /* that is to be run: libfind_opts, or NULL */
+	const char *program;                /* program that will be run (libfind_opts), or NULL */
 	struct procs *procs; /* mappings of processes; NULL: read for this draft only */
 	bool regex;
 	const struct draft_slow *slow;
@@ -40,8 +40,8 @@ struct draft_opts {
 	bool explain;            /* report what cannot be done, instead of failing */
 	uint32_t duty;           /* record GPUs for one second in N; 0, 1: always */
 	bool launches;           /* record the call that launched each GPU kernel */
-	bool *ret_lacks;         /* whether it failed because a library is missing; or NULL */
-	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
+	bool *ret_lacks;         /* set if it failed because a library is missing; or NULL */
+	struct plan_rules rules; /* options of the user, and limits of the kernel */
 };
 
 /* The requested targets, and the objects of single requests. */
@@ -59,41 +59,41 @@ struct draft_jumps {
 
 struct draft {
 	char name[GROUP_NAME_MAX + 1];
-	struct target *targets; /* those to be probed, then those refused */
+	struct target *targets; /* probed targets, then refused ones */
 	size_t target_cnt;
 	size_t probed_cnt, timed_cnt; /* timed ones come first */
-	struct objects objects; /* with at least one target that is probed */
-	struct objects looked;  /* that were searched for targets */
+	struct objects objects; /* objects with at least one probed target */
+	struct objects looked;  /* objects that were searched */
 	struct draft_jumps *jumps;
 	size_t jumps_cnt;
 	size_t place_cnt;       /* targets of tracked tail calls that are not in .targets */
 	const char **missing;   /* requested names that no library has */
 	size_t missing_cnt;
-	bool keeps_args;        /* arguments can be seen wherever the probe is */
-	uint32_t duty;          /* as of draft_opts, */
-	bool launches;          /* this, too */
-	bool entries_alone;     /* of all targets: .timed_cnt and .place_cnt are 0 */
-	bool from_preset;       /* draft_opts has one */
-	struct err failure;     /* why it can't be attached; only with .explain */
+	bool keeps_args;        /* no probe comes after code that overwrites arguments */
+	uint32_t duty;          /* as in draft_opts */
+	bool launches;          /* as in draft_opts */
+	bool entries_alone;     /* no target is timed: .timed_cnt and .place_cnt are 0 */
+	bool from_preset;       /* draft_opts has a preset */
+	struct err failure;     /* why it cannot be attached; only with .explain */
 	struct libfind *finder;
-	const pid_t *pids; /* as of draft_opts, */
+	const pid_t *pids; /* as in draft_opts */
 	size_t pid_cnt;
-	const char *program; /* this, too */
+	const char *program; /* as in draft_opts */
 	struct hazards *hazards; /* signal handlers; NULL before the search */
 	struct requests requests;
 	struct targets found;   /* owns .targets */
 };
 
 /*
- * The @ndx'th other name of the one function that @t probes, or NULL after the last. Names
- * that are demangled alike (constructors have two) are one.
+ * Returns another name of the function that @t probes, by index, or NULL after the last one. Names
+ * with the same demangled form (constructors have two) count as one.
  */
 const char *target_alias(const struct target *t, size_t ndx);
 
-/* As a FUNCTION says it: "s:openat", "/path/lib.so:name". To be freed; NULL: no memory. */
+/* Returns @t as a FUNCTION: "s:openat", "/path/lib.so:name". The caller frees it. */
 char *target_typed(const struct target *t);
 
-/* Functions of @object that are to be probed. */
+/* Returns the number of probed functions of @object. */
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);
 
 /*
@@ -112,7 +112,7 @@ void draft_free(struct draft *draft);
  */
 _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err);
 
-/* True if some of its targets are in files. */
+/* True if some target is in a file. */
 bool draft_has_files(const struct draft *draft);
 
 /* Returns the number of probed targets that are events, which have no return. */
@@ -120,13 +120,13 @@ size_t draft_events(const struct draft *draft);
 
 struct target_kind;
 
-/* Its targets of @kind that are to be probed. */
+/* Returns the number of probed targets of @kind. */
 size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind);
 
 /* Counts the processes that map one of the files to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
-/* The pids of these processes, in an array to be freed. */
+/* Lists the pids of these processes. The caller frees the array. */
 _must_check_ int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt,
 	struct err *err);
 

@@ -19,7 +19,7 @@
 	{ .text = type " " name_, .name = (name_),                                \
 		.value = { .kind = TYPE_INT, .size = 8 }, .place = WORD(n) }
 
-/* As struct fsn_gpu_record has them. */
+/* The members of struct fsn_gpu_record. */
 static const struct preset_arg args[] = {
 	{ .text = "void *name", .name = "name", .value = { .kind = TYPE_POINTER, .size = 8 },
 		.place = WORD(0) },
@@ -51,7 +51,7 @@ static const struct preset_func known_launch = { .ret_text = "int",
 
 struct finding {
 	struct targets *targets;
-	size_t first; /* of .targets, those of this look-up */
+	size_t first; /* index in .targets of the first one found by this lookup */
 	const struct request *req;
 	const char *text;
 	struct pattern pattern;
@@ -306,7 +306,7 @@ static const struct event_site *duty_site(const struct draft *draft, const struc
 	return n < FSN_GPU_DUTY_CNT && t->event->sites[1 + n].offset ? &t->event->sites[1 + n] : NULL;
 }
 
-/* The same for the recording of launching calls. */
+/* Returns the site whose probe enables recording of launching calls, or NULL. */
 static const struct event_site *ask_site(const struct draft *draft, const struct target *t)
 {
 	return draft->launches && t->event && t->event->sites[SITE_ASK].offset

@@ -11,7 +11,7 @@
 /* gpu:launches, requested only by drafts: functions that launch kernels. */
 #define TARGET_GPU_LAUNCHES "launches"
 
-/* True if @func requests kernels that GPUs run. */
+/* True if @func requests GPU kernels. */
 bool gpu_asks_kernels(const char *func);
 
 enum libs_needed {
@@ -37,7 +37,9 @@ void event_declare(
 /* Adds the probes of an event, or of the two events of a span. */
 int event_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
-/* Always false: a thread in a span or in the kernel has no stack that tells if the call is over. */
+/*
+ * Always false: the stack of a thread in a span or in the kernel does not show if the call is over.
+ */
 bool event_call_is_over(struct proc_stack *stack, uint64_t where);
 /* For events that may be in a file, and for events in the kernel. */
 bool event_is_stale(const char *path, const struct object_id *id);
@@ -60,11 +62,11 @@ const char *span_end(const char *func);
 
 /* --- kinds whose targets have names that can be listed -------------------------------------- */
 
-/* Requests for targets of one kind, and what is at hand while they are answered. */
+/* Requests for targets of one kind, and the state of the lookup. */
 struct lookup {
 	const struct target_kind *kind;
 	struct targets *targets;
-	size_t first; /* of .targets, those of this look-up */
+	size_t first; /* index in .targets of the first one found by this lookup */
 	const struct request *req;
 	const char *text; /* the requested name or, with .glob, the pattern */
 	bool glob;
@@ -73,7 +75,7 @@ struct lookup {
 	bool suggests;  /* .names() collects names for a hint; they live as long as .targets */
 	struct suggest near;
 	const char *namesake; /* the same name with or without a "CATEGORY:" before it */
-	void *by; /* the kind's own */
+	void *by; /* private to the kind */
 };
 
 /* A kind's names and targets. */
@@ -86,7 +88,9 @@ struct catalogue {
 	void (*close)(struct lookup *l);
 	/* Calls lookup_offer() for each name, or without .glob for .text alone. */
 	int (*names)(struct lookup *l, struct err *err);
-	/* Fills in @ret_target except for its name. -ENOENT if it does not exist any more. */
+	/*
+	 * Fills in @ret_target except for its name. Returns -ENOENT if it does not exist any more.
+	 */
 	int (*make)(struct lookup *l, const char *name, const void *what,
 		struct target *ret_target, struct err *err);
 };
@@ -94,7 +98,7 @@ struct catalogue {
 /* Adds a target for @name if the request matches it. @what is the kind's record of it. */
 _must_check_ int lookup_offer(struct lookup *l, const char *name, const void *what, struct err *err);
 
-/* .find() of @kind, if there are requests; after an error @targets has what it had before. */
+/* Calls .find() of @kind if there are requests. After an error @targets is unchanged. */
 int target_kind_find(const struct target_kind *kind, struct libfind *finder,
 	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,
 	struct targets *targets, struct err *err);

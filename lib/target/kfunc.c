@@ -25,10 +25,10 @@ static const struct object kernel = {
 
 /* --- what BTF declares ------------------------------------------------------------------------ */
 
-/* The state of one look-up. */
+/* The state of one lookup. */
 struct finding {
 	struct targets *targets;
-	size_t first; /* of .targets, those of this look-up */
+	size_t first; /* index in .targets of the first one found by this lookup */
 	struct kfuncs *kfuncs;
 	const struct preset_type *errors;
 	struct btf_types *types;
@@ -92,7 +92,7 @@ static const struct preset_func *know(struct finding *f, const struct kfunc *fun
 
 /* --- by name ---------------------------------------------------------------------------------- */
 
-/* That of the kernel, or one for each module. */
+/* Returns the object of the kernel, or of a module. */
 static const struct object *object_of(struct finding *f, const char *module)
 {
 	char path[128];
@@ -190,7 +190,7 @@ static void offer_read(struct offer *o)
 	kfunc_lacking(o->lacking, sizeof(o->lacking));
 }
 
-/* Many, or what a trampoline can't take, by kprobes, if there are any. */
+/* Uses kprobes, if available, for many functions and for those that trampolines do not support. */
 static void plan_one(struct target *t, const struct offer *o, bool many,
 	const struct plan_rules *rules)
 {

@@ -27,7 +27,7 @@ const struct target_kind *target_kind(unsigned int number)
 	return target_kinds[number < TARGET_CNT ? number : TARGET_USER];
 }
 
-/* Behind @prefix and its colon, or NULL. */
+/* Returns the part of @func after @prefix and its colon, or NULL. */
 static const char *behind(const char *func, const char *prefix)
 {
 	size_t len = prefix ? strlen(prefix) : 0;

@@ -16,21 +16,21 @@
 #include "kernel/kernel.h"
 #include "proc/proc.h"
 
-/* --- the probes of a draft, in lists that one link (or kind of link) can take --------------- */
+/* --- the probes of a draft, as lists for one link or one kind of link ----------------------- */
 
-/* Which program a probe runs. */
+/* BPF programs that probes run. */
 enum engine_prog {
 	ENGINE_END,     /* on ret instructions and tail calls */
 	ENGINE_RETURN,  /* return probe */
-	ENGINE_SYS_EXIT,  /* the end of all system calls */
-	ENGINE_FEXIT,     /* of functions of the kernel, a program for each */
-	ENGINE_KRETURN,   /* the same, by kretprobes */
+	ENGINE_SYS_EXIT,  /* return of all system calls */
+	ENGINE_FEXIT,     /* return of kernel functions, one program per function */
+	ENGINE_KRETURN,   /* the same with kretprobes */
 	ENGINE_COUNT,   /* entry, counted only */
-	ENGINE_USDT,    /* the place of a USDT probe */
+	ENGINE_USDT,    /* the site of a USDT probe */
 	ENGINE_GPU,     /* the site of a batch of GPU activities */
 	ENGINE_TRACE,   /* a tracepoint */
-	ENGINE_SAMPLE,  /* of each CPU */
-	ENGINE_WAIT,    /* those of the scheduler: offsets are enum wait */
+	ENGINE_SAMPLE,  /* perf event on each CPU */
+	ENGINE_WAIT,    /* scheduler tracepoints; offsets are enum wait */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
 	ENGINE_SYS_ENTER, /* all system calls */
@@ -39,7 +39,7 @@ enum engine_prog {
 	ENGINE_PROG_CNT
 };
 
-/* Those of a tracepoint: one link for all targets, which .offsets name by system calls' numbers. */
+/* True for system call tracepoints: one link for all targets; .offsets are system call numbers. */
 static inline bool engine_prog_traces(enum engine_prog prog)
 {
 	return prog == ENGINE_SYS_ENTER || prog == ENGINE_SYS_EXIT;
@@ -50,10 +50,7 @@ enum wait { WAIT_OFF_CPU, WAIT_RUN_QUEUE, WAIT_CNT };
 
 struct fsn_jump;
 
-/*
- * Those of functions of the kernel: .offsets have their numbers in BTF, or, of kprobes, the
- * addresses of their names.
- */
+/* True for kernel functions: .offsets are BTF ids or, for kprobes, pointers to the names. */
 static inline bool engine_prog_is_kfunc(enum engine_prog prog)
 {
 	return prog == ENGINE_FEXIT || prog == ENGINE_KRETURN || prog == ENGINE_FENTRY ||
@@ -64,36 +61,35 @@ struct probe_list {
 	enum engine_prog prog;
 	const char *path; /* for messages */
 	struct link_probes probes;
-	unsigned long *offsets; /* what probes points to */
+	unsigned long *offsets; /* .probes points to these arrays */
 	unsigned long *semaphores;
 	uint64_t *cookies;
 };
 
-/* Those of one place have links of their own: they may be removed before the group is. */
+/* Probes of one place. They have their own links, because they may be removed before the group. */
 struct place_probes {
 	struct probe_list ends, entry;
-	uint32_t leader; /* the first function that leads there */
+	uint32_t leader; /* the first function with a tail call to it */
 	uint32_t object;
 };
 
 struct probes {
-	struct probe_list *lists; /* in the order in which they are to be attached */
+	struct probe_list *lists; /* in the order of attachment */
 	size_t object_cnt, list_cnt, total;
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
-	bool follows; /* some jump is followed */
+	bool follows; /* some tail call is tracked */
 	struct place_probes *places; /* tail-called functions that are not in the group */
 	size_t place_cnt;
-	uint32_t place_first; /* the first place's number */
-	struct fsn_sources *sources; /* by the numbers in cookies */
+	uint32_t place_first; /* number of the first place */
+	struct fsn_sources *sources; /* indexed by the numbers in cookies */
 	size_t source_cnt;
-	bool spans; /* some target is one */
+	bool spans; /* some target is a span */
 };
 
 /*
- * One list for each object and program that has probes, as the kinds of its targets make
- * them. -E2BIG when there are more targets or indirect jumps than a cookie can
- * number.
+ * Collects the probes of all targets: one list per object and BPF program. Returns 0, or -E2BIG if
+ * there are more targets or indirect jumps than a cookie can number.
  */
 struct draft;
 int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
@@ -104,22 +100,22 @@ void probes_done(struct probes *p);
 void probes_add(struct probes *p, uint32_t object, enum engine_prog prog,
 	uint64_t offset, uint64_t cookie);
 
-/* For kinds: the same for place number @no, an ENGINE_END or ENGINE_ENTRY. */
+/* For kinds: adds a probe of place number @no; @prog is ENGINE_END or ENGINE_ENTRY. */
 void probes_add_place(struct probes *p, uint32_t no, uint32_t object,
 	enum engine_prog prog, uint64_t offset, uint64_t cookie);
 
 /*
- * For kinds: adds a probe of target @fn at @site of object number @object, for the event that
- * begins it or, with @kind FSN_END, ends it. -E2BIG.
+ * For kinds: adds a probe of target @fn at @site of object number @object. It is the event that
+ * starts the call or, with @kind FSN_END, ends it. Returns 0 or -E2BIG.
  */
 _must_check_ int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
 	const struct event_site *site, uint32_t fn, enum fsn_kind kind);
 
 /* --- kinds ---------------------------------------------------------------------------------- */
 
-/* As pinned groups keep it: a number stays what it is. */
+/* Stored in pinned groups, so the numbers must not change. */
 enum target_number {
-	TARGET_USER, /* a function of a program or library; what says nothing else is this */
+	TARGET_USER, /* a function of a program or library; the default */
 	TARGET_SYSCALL,
 	TARGET_USDT,
 	TARGET_TRACEPOINT,
@@ -133,52 +129,52 @@ enum target_number {
 
 struct draft;
 
-/* How the overhead of a target's probes is known. */
+/* How the overhead of a target's probes is calibrated. */
 enum priced_by {
 	PRICED_NOT,
-	PRICED_BY_SITE,   /* like a function: by the instruction at the site */
-	PRICED_AS_SYSCALL /* as system calls' */
+	PRICED_BY_SITE,   /* by the instruction at the site, like functions */
+	PRICED_AS_SYSCALL /* like system calls */
 };
 
-/* Where the stack of a call starts. All targets of a group are of one sort. */
+/* Where stack walks start. All targets of a group have the same value. */
 enum kind_stacks {
-	STACKS_OF_CALLS,   /* at the registers of the probe, in a file; else there are none */
-	STACKS_OF_USER,    /* where the thread went into the kernel, or at the probe of an event */
-	STACKS_OF_THREADS, /* in the kernel, and goes on there */
+	STACKS_OF_CALLS,   /* at the registers of a probe in a file; other targets have no stacks */
+	STACKS_OF_USER,    /* at the entry into the kernel, or at the probe of an event */
+	STACKS_OF_THREADS, /* in the kernel, followed by the user stack */
 };
 
 struct target_kind {
 	enum target_number number;
-	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
-	const char *also[6]; /* or so, where not NULL: words of other tracers */
+	const char *prefix; /* prefix of a FUNCTION of this kind, before ':' */
+	const char *also[6]; /* other accepted prefixes, from other tracers */
 	const char *noun;   /* "function" */
-	const char *word;   /* the same, as JSON has it */
+	const char *word;   /* the same in JSON */
 	bool in_files;      /* its targets are at offsets in files */
-	bool is_event;      /* its targets have no end */
-	bool is_sample;     /* a stack is where a thread was, not who called */
+	bool is_event;      /* its targets have no return */
+	bool is_sample;     /* the innermost frame is where the thread was, not the caller */
 	enum kind_stacks stacks;
-	bool has_paths;     /* text of theirs is paths: FSN_STR_WIDE bytes are kept of it */
-	bool is_priced;     /* that is taken off times, and --budget goes by it */
+	bool has_paths;     /* text arguments are paths: keep FSN_STR_WIDE bytes */
+	bool is_priced;     /* the overhead is subtracted from times, and counts for --overhead */
 	enum priced_by priced_by;
 	/*
-	 * No thread makes its calls: their subject is known when they are over, and times of
-	 * another group do not include its probes.
+	 * Its calls are waits, which no thread makes: the thread is known when the wait ends, and
+	 * its probes add no time to the calls of other groups.
 	 */
 	bool is_wait;
-	bool on_gpu; /* its times are a GPU's own */
+	bool on_gpu; /* times are measured by the GPU */
 	/*
 	 * True if the BPF programs cannot read the caller's cgroup; NULL: the caller is always the
 	 * thread.
 	 */
 	bool (*lacks_cgroup)(const struct target *t);
-	const char *instead; /* the hint where one cannot be probed; or NULL */
-	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
-	size_t most;        /* more at once, in all processes, only by --force; 0: any number */
+	const char *instead; /* hint for a target that cannot be probed; or NULL */
+	const char *tax;    /* its cost for other processes, as a sentence; or NULL */
+	size_t most;        /* limit for all processes, unless --force is given; 0: no limit */
 
 	/*
-	 * Adds what @reqs, all of this kind, mean, and which optional ones mean nothing.
-	 * @objects are those of --lib or the preset, and may be none. @reqs are one or more.
-	 * Errors as of resolve_functions(). NULL: by .catalogue.
+	 * Adds the targets of @reqs (one or more, all of this kind), and the optional requests
+	 * without a match. @objects are those of --lib or the preset, possibly none. Errors are
+	 * those of resolve_functions(). NULL: uses .catalogue.
 	 */
 	const struct catalogue *catalogue;
 	int (*find)(struct libfind *finder, const struct objects *objects,
@@ -193,13 +189,13 @@ struct target_kind {
 		const struct plan_rules *rules, struct err *err);
 
 	/*
-	 * Adds to @probes those of target @fn of @draft, for links of @mode. -E2BIG
-	 * when there is no number for one more.
+	 * Adds the probes of target @fn of @draft to @probes, for links of @mode. Returns 0, or
+	 * -E2BIG if a cookie cannot number them.
 	 */
 	int (*link)(struct probes *probes, const struct draft *draft, uint32_t fn,
 		enum link_mode mode);
 
-	/* The same for probes that belong to an object and none of its targets; or NULL. */
+	/* Adds probes that belong to an object, but to none of its targets; or NULL. */
 	int (*link_object)(struct probes *probes, const struct draft *draft, uint32_t object);
 
 	/* True if the object that was at @path with @id at the attach no longer is. */
@@ -212,13 +208,13 @@ struct target_kind {
 	bool (*call_is_lost)(struct proc_stack *stack, uint64_t where);
 };
 
-/* -EOPNOTSUPP when no condition can be on arguments of @kind's targets. */
+/* Returns -EOPNOTSUPP if targets of @kind cannot have conditions on arguments. */
 _must_check_ int target_kind_check_condition(const struct target_kind *kind, struct err *err);
 
 /* Indexed by enum target_number. */
 extern const struct target_kind *const target_kinds[TARGET_CNT];
 
-/* The kind of a group's target by its number there; what is not known is a function. */
+/* Returns the kind with that number in a group; an unknown number is a function. */
 const struct target_kind *target_kind(unsigned int number);
 
 /* Returns the kind of the prefix of @func; without a prefix, a function of a program. */
@@ -237,14 +233,14 @@ extern const struct target_kind target_wait;
 extern const struct target_kind target_sample;
 extern const struct target_kind target_gpu;
 
-/* The path of libfuncsnoop-gpu.so that came with this program, installed or as it was built. */
+/* Gets the path of libfuncsnoop-gpu.so of this program, installed or in its build directory. */
 bool target_gpu_library(char path[PATH_MAX]);
 
 /* True if @t is kernels that GPUs run, or a function that launches some. */
 bool target_gpu_is_kernels(const struct target *t);
 bool target_gpu_is_launch(const struct target *t);
 
-/* "1/30": of how many seconds one is recorded. -EINVAL with those that there are. */
+/* Parses "1/30": one second in 30 is recorded. Returns -EINVAL, with the possible values. */
 _must_check_ int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err);
 
 #endif

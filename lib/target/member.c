@@ -11,9 +11,9 @@
 #include "types_dwarf.h"
 
 #define MEMBER_AT_MOST (1U << 30) /* bytes after the pointer */
-#define DEPTH_MOST     16         /* of structures without a name, and base classes */
+#define DEPTH_MOST     16         /* nested unnamed structures and base classes */
 #define DIMS_MOST      8
-#define VISITS_MOST    100000 /* of members: those without a name may hold each other */
+#define VISITS_MOST    100000 /* members visited: unnamed ones of a hostile file may form a loop */
 
 #define NOT_FOLLOWED "is described in a way that is not followed"
 #define NO_NUMBER    "is not a number of up to 8 bytes"
@@ -33,7 +33,7 @@ static bool fails(struct walk *w, const char *why)
 	return false;
 }
 
-/* To what a type is, without names for it and qualifiers. */
+/* Skips typedefs and qualifiers. */
 static bool strip(struct walk *w)
 {
 	for (unsigned int i = 0; i < TYPES_DEPTH; i++) {
@@ -46,7 +46,7 @@ static bool strip(struct walk *w)
 	return fails(w, NOT_FOLLOWED);
 }
 
-/* To the type of @die, a member or an argument. */
+/* Steps to the type of @die, a member or an argument. */
 static bool step_into(struct walk *w, Dwarf_Die *die)
 {
 	return dwarf_step_from(&w->d, die, &w->at) ? strip(w) : fails(w, NOT_FOLLOWED);
@@ -122,7 +122,7 @@ static bool read_index(struct walk *w, uint64_t *ret)
 	return true;
 }
 
-/* An element of an array: all of its dimensions are given. */
+/* Steps to an element of an array; the path must have an index for each dimension. */
 static bool step_element(struct walk *w)
 {
 	Dwarf_Die array, die;

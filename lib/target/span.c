@@ -24,7 +24,7 @@ const char *span_end(const char *func)
 	return NULL;
 }
 
-/* The one event that @func is. */
+/* Finds the event @func; it must match exactly one. */
 static int find_event(struct libfind *finder, const struct request *req, const char *func,
 	struct targets *targets, struct target *ret_target, struct err *err)
 {
@@ -49,7 +49,8 @@ static int find_event(struct libfind *finder, const struct request *req, const c
 }
 
 /*
- * True if one would end where the other starts: the kernel runs probes of one place in any order.
+ * True if both are at one site: a span between them is refused, as the kernel may run them in any
+ * order.
  */
 static bool is_same(const struct event *a, const struct event *b)
 {
@@ -60,7 +61,7 @@ static bool is_same(const struct event *a, const struct event *b)
 	return false;
 }
 
-/* Arguments are those of its begin. */
+/* The arguments of a span are those of its first event. */
 static int find_request(struct libfind *finder, const struct request *req,
 	struct targets *targets, struct err *err)
 {

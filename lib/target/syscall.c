@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// System calls: by name, for all processes; their arguments as tracefs describes them.
+// System calls of all processes, by name, with arguments from tracefs.
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const struct object syscalls = {
 	.found_how = "this kernel",
 };
 
-/* --- what is known of arguments and results ------------------------------------------------- */
+/* --- arguments and results ------------------------------------------------------------------ */
 
 /* Internal codes of calls that the kernel restarts; not in errno(3). */
 static const struct preset_code restarts[] = {
@@ -82,7 +82,7 @@ static const struct {
 	{ "const clockid_t", 4, true },
 };
 
-/* Texts that the kernel reads; what else is declared so is data of some length. */
+/* True for strings that the kernel reads. Other char pointers are data with a length. */
 static bool is_text(const struct trace_field *f)
 {
 	static const char *const others[] = { "dev_name", "dir_name", "type", "name" };
@@ -384,7 +384,7 @@ static int syscall_link(
 	return 0;
 }
 
-/* There are some 360, and nearly all that every process does goes through this many. */
+/* Of about 360 system calls, fewer than this many account for nearly all calls. */
 #define SYSCALLS_MOST 200
 
 const struct target_kind target_syscall = {

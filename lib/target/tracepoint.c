@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The kernel's tracepoints: by name, their arguments the fields that tracefs describes.
+// Kernel tracepoints, by name; their arguments are the fields in tracefs.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const struct object tracepoints = {
 
 /* --- fields --------------------------------------------------------------------------------- */
 
-/* The record's first word is the kernel's own when a program sees it. */
+/* In BPF programs the first word of the record is internal to the kernel. */
 #define RECORD_BEGIN 8
 
 static struct fsn_source source_of(const struct trace_field *f)
@@ -45,7 +45,7 @@ static struct fsn_source source_of(const struct trace_field *f)
 	return source;
 }
 
-/* Those of a system call are the process's, which has its text. */
+/* Pointers of a system call refer to user memory, so their text can be read. */
 static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_t n)
 {
 	struct fsn_source source = source_of(f);

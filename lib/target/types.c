@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Types from debug information: one walk over what DWARF and BTF have in common.
+// Reads types from debug information, with one walk for DWARF and BTF.
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "target/types.h"
 #include "types_dwarf.h"
 
-/* --- types from debug information: one walk over what DWARF and BTF have in common --------- */
+/* --- one walk for DWARF and BTF ------------------------------------------------------------ */
 
 struct type_seen {
 	uint64_t at;
@@ -26,7 +26,7 @@ struct type_seen {
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-#define NAME_LEN 96 /* of C++ templates more is of no use */
+#define NAME_LEN 96 /* longer names of C++ templates are truncated */
 
 /* Replaces control characters, because a hostile file's names reach a terminal. */
 static const char *clean(const char *name, char buf[NAME_LEN + 1])
@@ -62,7 +62,7 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-/* Sorted, each value once, as the record has them. */
+/* Sorts the codes and removes duplicate values. */
 static size_t codes_order(struct preset_code *codes, size_t cnt)
 {
 	size_t kept = 0;
@@ -123,7 +123,7 @@ struct walked {
 	char stars[TYPES_DEPTH + 8];
 	struct type_step end;
 	bool named;    /* the notation is a typedef's name; the types after it are not added */
-	bool is_call;  /* of a function */
+	bool is_call;  /* the type is a function */
 	bool is_enum;
 };
 
@@ -138,7 +138,7 @@ static void add_star(struct walked *w, const char *star)
 	memcpy(w->stars, star, more);
 }
 
-/* The last step that is shown, and before it whether it is const. */
+/* Adds the last step that is shown, after "const" if it is. */
 static void add_name(struct walked *w, const struct type_step *s, bool is_const)
 {
 	char buf[NAME_LEN + 1];
@@ -184,7 +184,7 @@ static void walk_end(struct type_reader *r, struct walked *w, unsigned int point
 		w->value.kind = TYPE_STRING;
 }
 
-/* False when the type is damaged, or without end. */
+/* Returns false if the type is invalid or too deep. */
 static bool type_walk(struct type_reader *r, const struct type_step *first, struct walked *w)
 {
 	struct type_step s = *first, to;
@@ -436,7 +436,7 @@ static bool next(struct type_reader *r, const struct type_step *from, struct typ
 	return type && step_of(b, btf_is_array(type) ? btf_array(type)->type : type->type, ret);
 }
 
-/* In kernels nothing goes by floating point registers: size alone says how it is passed. */
+/* The kernel uses no floating point registers, so the size determines how a value is passed. */
 static void finish(struct type_reader *r, struct type_step *s)
 {
 	(void)r;
@@ -496,7 +496,7 @@ static void name_arg(struct btf_types *b, const struct btf_param *param, struct 
 	arg->text = declaration(b, param->type, arg->name);
 }
 
-/* -E2BIG: what is not understood, or too much of it. */
+/* Returns -E2BIG for too many arguments or unknown types. */
 static int read_proto(struct btf_types *b, const struct btf_type *type, struct proto *p)
 {
 	const struct btf_param *params = btf_params(type);
@@ -506,7 +506,7 @@ static int read_proto(struct btf_types *b, const struct btf_type *type, struct p
 	for (uint32_t i = 0; !rc && i < btf_vlen(type); i++) {
 		const char *name = btf__name_by_offset(b->btf, params[i].name_off);
 
-		/* The last of a function that takes more has neither name nor type. */
+		/* The last parameter of a variadic function has neither name nor type. */
 		if (!params[i].type && i + 1 == btf_vlen(type)) {
 			p->func.is_variadic = true;
 			break;
@@ -541,7 +541,7 @@ void btf_types_free(struct btf_types *b)
 	free(b);
 }
 
-/* Numbers of types are those of one BTF. */
+/* Type ids belong to one BTF, so the cache is for one BTF. */
 static void read_from(struct btf_types *b, const struct btf *btf)
 {
 	if (b->btf == btf)
@@ -573,13 +573,11 @@ const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *bt
 		  : proto_done(p, b->r.targets, NULL, NULL);
 }
 
-/*
- * Types of the functions of files: looked for in their debug information, and whether to trust it.
- */
+/* --- functions of files, from their debug information --------------------------------------- */
 
 /* --- functions ------------------------------------------------------------------------------ */
 
-/* Languages that pass arguments as C does. */
+/* True for languages that pass arguments like C. */
 static bool passes_like_c(int language)
 {
 	switch (language) {
@@ -592,7 +590,7 @@ static bool passes_like_c(int language)
 	}
 }
 
-/* Rust passes numbers and pointers as C does, and structures as it likes. */
+/* Rust passes numbers and pointers like C, but its convention for structures is unspecified. */
 static bool has_structures(const struct proto *p)
 {
 	bool has = p->func.ret.kind == TYPE_STRUCT || p->func.ret.kind == TYPE_CLASS;

@@ -50,69 +50,69 @@ struct target;
 _must_check_ int types_member(const struct target *t, size_t nth, const char *path,
 	struct member_at *ret, const char **ret_why);
 
-/* In which registers the arguments of @t are, by the language that its file is written in. */
+/* Returns the registers of the arguments of @t, by the language of its file. */
 enum fsn_regs target_regs(const struct target *t);
 
-/* Sets where arguments that a preset or a configuration declares of a Go function are. */
+/* Locates the arguments of a Go function that a preset or a configuration file declares. */
 void go_place_declared(struct preset_arg *args, size_t cnt);
 
-/* "name(type arg, ...) -> result", as far as it is known. To be freed. */
+/* Returns "name(type arg, ...) -> result", as far as it is known. The caller frees it. */
 char *types_prototype(const char *name, const struct preset_func *known);
 
 /* --- for readers of debug information -------------------------------------------------------- */
 
-#define TYPES_ARGS  64   /* of a function; such with more are not read */
-#define TYPES_DEPTH 32   /* of typedefs, pointers and qualifiers in one type */
-#define TYPES_CODES 4096 /* names of an enumeration that are kept */
+#define TYPES_ARGS  64   /* arguments; functions with more are not read */
+#define TYPES_DEPTH 32   /* typedefs, pointers and qualifiers in one type */
+#define TYPES_CODES 4096 /* enumerators that are kept */
 
 enum step_kind {
 	STEP_VOID,
 	STEP_NAME,  /* typedef */
-	STEP_CONST, /* and what follows it */
-	STEP_QUALIFIER, /* another one, not shown */
+	STEP_CONST,
+	STEP_QUALIFIER, /* another qualifier, which is not shown */
 	STEP_POINTER,
 	STEP_REFERENCE, /* also && */
 	STEP_ARRAY,
 	STEP_FUNCTION,
-	STEP_VALUE, /* the end: .value says what it is */
+	STEP_VALUE, /* the last step: .value is set */
 };
 
-/* One step from a type to what it is made of. */
+/* One step from a type to the type that it refers to. */
 struct type_step {
 	enum step_kind kind;
 	const char *before; /* "struct ", or "" */
 	const char *name;   /* or NULL */
-	bool is_char;       /* text can be made of it */
+	bool is_char;       /* a pointer to it can be text */
 	struct preset_value value;
 	uint8_t member_size;
-	uint64_t at; /* what tells one type of the reader's from another */
-	uint64_t entry[4]; /* the reader's own */
+	uint64_t at; /* identifies the type within the reader */
+	uint64_t entry[4]; /* private to the reader */
 };
 
 struct type_reader {
-	struct targets *targets; /* what is kept lives as long */
-	/* From @from, or what an argument says, to the next step; false: there can be none. */
+	struct targets *targets; /* owns all results */
+	/* Gets the step after @from. False if the type is invalid. */
 	bool (*next)(struct type_reader *r, const struct type_step *from, struct type_step *ret);
 	/*
 	 * Completes a type passed by value with expensive facts: the sign of an enumeration, how a
 	 * structure is passed.
 	 */
 	void (*finish)(struct type_reader *r, struct type_step *step);
-	/* Name @i of the enumeration @step; NULL after the last. */
+	/* Returns enumerator @i of enumeration @step; NULL after the last one. */
 	const char *(*code)(struct type_reader *r, const struct type_step *step, size_t i,
 		int64_t *ret_code);
-	struct type_seen *seen; /* enumerations by .at; free() it */
+	struct type_seen *seen; /* enumerations by .at; the owner frees it */
 	size_t seen_cnt;
 };
 
-/* A function as it is read: what is kept of it is made by proto_done(). */
+/* A function while it is read; proto_done() makes the result. */
 struct proto {
 	struct preset_func func;
 	struct preset_arg args[TYPES_ARGS];
-	bool is_placed; /* .place of each is known: it is not that of C */
+	bool is_placed; /* .place of each is set, because it differs from C's convention */
 };
 
-/* An argument of type @first, or with @name NULL the result. -E2BIG. */
+/* Adds an argument of type @first, or the result if @name is NULL. Returns 0 or -E2BIG. */
 _must_check_ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	const struct type_step *first);
 

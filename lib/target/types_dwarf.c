@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Types by DWARF, and how their values are passed.
+// Reads types from DWARF, and determines how their values are passed.
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ static bool dwarf_is_cxx(int language);
 
 #define MEMBERS_MAX 512 /* in a structure of at most 64 bytes, including nested ones */
 
-/* The kinds of members in each eight bytes of a structure, and in all of it. */
+/* The members of a structure, classified per eight bytes and in total. */
 struct layout {
 	bool ints[8], floats[8], memory, unsure;
-	unsigned int members;     /* looked at */
+	unsigned int members;     /* examined so far */
 	unsigned int leaf_cnt;    /* floating point numbers */
 	uint32_t leaf_size;
-	bool leaves_alone;        /* and nothing else */
+	bool leaves_alone;        /* it has only floating point numbers */
 	uint32_t word_size;       /* of each unsigned integer */
 	bool words_alone;
 };
@@ -132,7 +132,7 @@ static void lay_members(struct dwarf_reader *d, Dwarf_Die *die, uint64_t at, str
 	} while (dwarf_next_sibling(&member));
 }
 
-/* T(const T &), T(T &&) */
+/* True for T(const T &) and T(T &&). */
 static bool takes_own(Dwarf_Die *func, Dwarf_Die *own)
 {
 	Dwarf_Die arg, type;
@@ -158,7 +158,7 @@ static bool has_own_copies(Dwarf_Die *die)
 	uint64_t how = 0;
 	Dwarf_Die member;
 
-	/* Compilers say it since DWARF 5. */
+	/* Compilers state it since DWARF 5. */
 	if (dwarf_attr_number(die, DW_AT_calling_convention, &how))
 		return how == DW_CC_pass_by_reference;
 	if (dwarf_child(die, &member))
@@ -226,8 +226,8 @@ static void dwarf_pass(struct dwarf_reader *d, Dwarf_Die *die, struct type_step 
 }
 
 /*
- * Arguments of functions of Go: each in as many registers as it has parts (Go's
- * src/cmd/compile/abi-internal.md), results among them in the debug information.
+ * Go functions: an argument uses one register per part (Go's src/cmd/compile/abi-internal.md). The
+ * debug information lists results among the arguments.
  */
 
 #ifdef __aarch64__
@@ -238,7 +238,7 @@ static void dwarf_pass(struct dwarf_reader *d, Dwarf_Die *die, struct type_step 
 #define GO_FLOATS 15
 #endif
 
-#define GO_PARTS 64 /* of one value, empty ones included: more do not fit in registers */
+#define GO_PARTS 64 /* parts of one value, including empty ones; more never fit in registers */
 
 enum fsn_regs target_regs(const struct target *t)
 {
@@ -254,7 +254,7 @@ enum fsn_regs target_regs(const struct target *t)
 	}
 }
 
-/* Registers that are taken, and what of a value is in them. */
+/* Registers in use, and the parts of a value in them. */
 struct go_regs {
 	unsigned int ints, floats, parts;
 	bool small; /* some part has less than 8 bytes */
@@ -293,7 +293,7 @@ static bool assign_members(Dwarf_Die *type, struct go_regs *r, unsigned int dept
 	return true;
 }
 
-/* An array of one is passed as that one, and a longer one in memory. */
+/* An array of one element is passed like the element, a longer array in memory. */
 static bool assign_array(Dwarf_Die *type, struct go_regs *r, unsigned int depth)
 {
 	Dwarf_Word size = 0, one = 0;
@@ -305,7 +305,7 @@ static bool assign_array(Dwarf_Die *type, struct go_regs *r, unsigned int depth)
 	return !size || (size == one && assign(&of, r, depth + 1));
 }
 
-/* False: it is not passed in registers. */
+/* Assigns registers to a value. Returns false if it is passed in memory. */
 static bool assign(Dwarf_Die *type, struct go_regs *r, unsigned int depth)
 {
 	Dwarf_Die of;
@@ -386,7 +386,7 @@ static int add_param(struct dwarf_reader *d, Dwarf_Die *param, struct go_regs *t
 	return 0;
 }
 
-/* The first result, if it is one number or pointer: what more there is is not kept. */
+/* Adds the first result, if it is a single number or pointer. Other results are ignored. */
 static int add_result(struct dwarf_reader *d, Dwarf_Die *param, struct proto *p)
 {
 	struct go_regs none = { 0 };
@@ -532,7 +532,7 @@ static void base_type(Dwarf_Die *die, struct type_step *s)
 	}
 }
 
-/* By the type beneath, or by whether one of its values is below 0. */
+/* Sets the sign from the underlying type, or to signed if an enumerator is negative. */
 static void enum_sign(struct type_reader *r, Dwarf_Die *die, struct type_step *s)
 {
 	uint64_t encoding;
@@ -652,7 +652,7 @@ static bool step_of(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *s)
 	}
 }
 
-/* The type that an argument, a member or another type names; none is void. */
+/* Gets the type of an argument, a member or another type; without one it is void. */
 bool dwarf_step_from(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *ret)
 {
 	Dwarf_Attribute attr;
@@ -675,7 +675,7 @@ static bool next(struct type_reader *r, const struct type_step *from, struct typ
 
 /* --- enumerations --------------------------------------------------------------------------- */
 
-/* A next one that lies before would have no end. */
+/* Rejects a sibling that is not after @die, because that could loop forever. */
 bool dwarf_next_sibling(Dwarf_Die *die)
 {
 	Dwarf_Off at = dwarf_dieoffset(die);
@@ -683,7 +683,7 @@ bool dwarf_next_sibling(Dwarf_Die *die)
 	return !dwarf_siblingof(die, die) && dwarf_dieoffset(die) > at;
 }
 
-/* The next of @die's siblings that is a @tag, from itself on. */
+/* Moves @die to the first entry with @tag among itself and its following siblings. */
 static bool seek_tag(Dwarf_Die *die, int tag)
 {
 	while (dwarf_tag(die) != tag)
@@ -702,7 +702,7 @@ bool dwarf_first_tag(Dwarf_Die *parent, int tag, Dwarf_Die *ret)
 	return !dwarf_child(parent, ret) && seek_tag(ret, tag);
 }
 
-/* Asked for one after the other, each is found from the one before. */
+/* Finds enumerator @i, starting from the previous one: callers ask for them in order. */
 static bool code_seek(struct dwarf_reader *d, const struct type_step *step, size_t i)
 {
 	Dwarf_Die die;
@@ -738,7 +738,7 @@ static const char *code(struct type_reader *r, const struct type_step *step, siz
 	if (dwarf_tag(dwarf_entry_of(step, &die)) != DW_TAG_enumeration_type || !code_seek(d, step, i) ||
 		!dwarf_attr(&d->code, DW_AT_const_value, &attr))
 		return NULL;
-	/* Compilers write those below 0 so, and the others as plain bytes. */
+	/* Compilers use these two forms for negative values, and plain bytes for others. */
 	if (dwarf_whatform(&attr) == DW_FORM_sdata ||
 		dwarf_whatform(&attr) == DW_FORM_implicit_const) {
 		dwarf_formsdata(&attr, &number);

@@ -17,7 +17,7 @@ struct dwarf_reader {
 
 void dwarf_reader_init(struct dwarf_reader *d, struct targets *targets);
 
-/* The type that an argument, a member or another type names; none is void. */
+/* Gets the type of an argument, a member or another type; without one it is void. */
 bool dwarf_step_from(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *ret);
 
 /*

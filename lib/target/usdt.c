@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// USDT probes: places in a file's code that its notes name, with arguments where those say.
+// USDT probes: sites that the notes of a file name, with their arguments.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, s
 			value.size = arg->size;
 		value.is_signed |= arg->is_signed;
 	}
-	/* Pointers are also such words. */
+	/* May also be a pointer. */
 	if (value.size == 8 && !value.is_signed)
 		value.kind = TYPE_UNKNOWN;
 	return value;
@@ -96,10 +96,10 @@ static const struct preset_func *know(struct targets *targets, const struct usdt
 
 struct finding {
 	struct targets *targets;
-	size_t first; /* of .targets, those of this look-up */
+	size_t first; /* index in .targets of the first one found by this lookup */
 	struct libfind *finder;
 	const struct request *req;
-	bool glob;    /* it may mean several */
+	bool glob;    /* several matches are allowed */
 	const char *text;
 	struct pattern pattern;
 	size_t hits;
@@ -123,7 +123,7 @@ const struct event *usdt_event(struct targets *targets, const struct object *obj
 	return event;
 }
 
-/* All sites of one probe. */
+/* Adds all sites of one probe. */
 static int find_probe(struct finding *f, const struct object *object,
 	const struct usdt_site *sites, size_t cnt, const char *name)
 {
@@ -166,7 +166,7 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		for (end = i + 1; end < s.cnt && !strcmp(s.sites[end].name, site->name) &&
 			!strcmp(s.sites[end].provider, site->provider);)
 			end++;
-		/* The hint is made when the file is closed. */
+		/* The hint is written after the file is closed. */
 		kept = targets_text(f->targets, name);
 		suggest_offer(&f->near, kept, NULL);
 		suggest_offer(&f->near, kept + strlen(site->provider) + 1, NULL);
@@ -193,7 +193,7 @@ static int not_found(
 	return -ENOENT;
 }
 
-/* LIB:[PROVIDER:]PROBE; LIB alone means all that are in it. */
+/* Parses LIB:[PROVIDER:]PROBE; LIB alone means all its probes. */
 static int find_request(struct finding *f, struct err *err)
 {
 	const char *text = target_name_in(&target_usdt, f->req->func);

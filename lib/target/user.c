@@ -26,7 +26,7 @@ static int compare_funcs(const void *a, const void *b)
 	return x->plan->addr < y->plan->addr ? -1 : x->plan->addr > y->plan->addr;
 }
 
-/* The functions of its object, with the numbers that they have now. */
+/* Lists the functions of the object of @j with their present numbers. */
 static void list_funcs(const struct draft *draft, struct draft_jumps *j)
 {
 	size_t cnt = 0;
@@ -303,7 +303,7 @@ static int examine_processes(struct hazards *h, const struct draft *draft,
 	return code;
 }
 
-/* Examines the files that a program needs which is to be run. */
+/* Examines the files that the program to be run needs. */
 static int examine_program(const struct draft *draft, char *why, size_t size)
 {
 	__cleanup(objects_done) struct objects files = {};
@@ -340,9 +340,9 @@ static int hazard_find(struct draft *draft, const struct object *object, char *w
 	return code;
 }
 
-/* --- rules for files: whose functions may have return probes, and whose none at all --------- */
+/* --- rules for files: which functions may have return probes, and which no probes ----------- */
 
-/* glibc's own libraries; what they need is among them. */
+/* Libraries of glibc, which need only each other. */
 static const char *const c_family[] = { "libc.so.", "libm.so.", "libpthread.so.",
 	"libdl.so.", "librt.so.", "libutil.so.", "libresolv.so.", "libanl.so.",
 	"libmvec.so.", "ld-linux" };
@@ -466,8 +466,8 @@ struct planned {
 	struct planner *planner;
 	const char *alone_why; /* as in struct plan_request */
 	bool examined;          /* .hazard is known */
-	char hazard[PLAN_WHY_LEN]; /* why none of them may have a return probe, or "" */
-	const char *refused; /* why none of its functions can be probed, or NULL */
+	char hazard[PLAN_WHY_LEN]; /* why its functions must not have return probes, or "" */
+	const char *refused; /* why its functions cannot be probed, or NULL */
 };
 
 struct planners {
@@ -512,7 +512,7 @@ static int planner_of(struct planners *p, const struct object *lib,
 	return 0;
 }
 
-/* "called 20,000 times/s": more than was granted. */
+/* Writes the reason of a limit: "called 20,000 times/s". */
 static void limit_explain(const struct target *t, char *why, size_t size)
 {
 	char sample[48] = "";
@@ -625,7 +625,7 @@ static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
 	return fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT;
 }
 
-/* The function's code, seen from an indirect jump in it. */
+/* Adds the code ranges of the function, with which the target of an indirect jump is compared. */
 static int add_jump(
 	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
 {
@@ -700,7 +700,7 @@ static uint64_t early_cookie(const struct plan_end *end, bool led)
 		(uint64_t)led << FSN_COOKIE_LED_SHIFT | words << FSN_COOKIE_PLACE_SHIFT;
 }
 
-/* The owner of an end: a function, or a place that calls are followed to. */
+/* The owner of an end: a function, or a place that is the target of tracked tail calls. */
 struct ended {
 	uint32_t no;
 	bool led; /* target of tracked tail calls */
@@ -796,7 +796,7 @@ static int user_link(
 	return 0;
 }
 
-/* Adds the places that tail calls of an object's functions lead to. */
+/* Adds the places that are targets of tail calls of an object's functions. */
 static int user_link_object(struct probes *p, const struct draft *draft, uint32_t object)
 {
 	const struct follow *follow = jumps_of(draft, draft->objects.object[object]);
