@@ -564,7 +564,7 @@ static void ranking_done(struct ranking *k)
 	free(k->of);
 }
 
-/* Who holds memory is the question of groups that follow it. */
+/* The default order of groups that track allocations is by live memory. */
 static enum figure_id sort_of_rows(const struct report *r, const struct report_group *rg)
 {
 	for (size_t i = 0; !r->choice->sorted && i < rg->func_cnt; i++)
