@@ -354,6 +354,88 @@ counting() { # SONAME PROGRAM
 	fsn detach mpi
 }
 
+# --- postgres -----------------------------------------------------------------------------
+
+teardown() {
+	[[ -z ${cluster-} ]] || rm -rf "$cluster"
+	common_teardown
+}
+
+@test "postgres: queries by their text, copied bytes, and the server's own probes" {
+	local bin=(/usr/lib/postgresql/*/bin)
+
+	need_library libpq.so.5
+	need_tool psql
+	[[ -x ${bin[0]}/initdb ]] || skip "no postgres server"
+	cluster=$(mktemp -d /tmp/funcsnoop-pg.XXXXXX)
+	chown 65534:65534 "$cluster"
+	as=(setpriv --reuid=65534 --regid=65534 --clear-groups
+		env --chdir="$cluster" HOME="$cluster" PGHOST="$cluster" PGUSER=nobody PGDATABASE=postgres)
+	capture -t 120 "${as[@]}" "${bin[0]}/initdb" -D "$cluster/db" -N -A trust -U nobody
+	start_bg postgres "${as[@]}" "${bin[0]}/postgres" -D "$cluster/db" -k "$cluster" -h '' -c fsync=off
+	poll_until -t 60 "${as[@]}" psql -qc 'create table t (n int)' 2>/dev/null
+	cat >program <<-END
+		library.PQconnectdb.restype = library.PQexec.restype = ctypes.c_void_p
+		db = ctypes.c_void_p(call('PQconnectdb', b'host=$cluster user=nobody dbname=postgres'))
+		def query(text):
+		    result = ctypes.c_void_p(call('PQexec', db, text))
+		    status = call('PQresultStatus', result)
+		    call('PQclear', result)
+		for text in (b'select 1', b'select 1', b'select nothing', b'copy t from stdin'):
+		    query(text)
+		call('PQputCopyData', db, b'12345\\n', 6)
+		call('PQputCopyData', db, b'1\\n', 2)
+		call('PQputCopyEnd', db, None)
+		call('PQfinish', db)
+	END
+	counting libpq.so.5 program
+	fsn attach server "u:${bin[0]}/postgres:query__start..u:${bin[0]}/postgres:query__done"
+	traced postgres "$PYTHON" program.py
+	assert_eq "$(of PQexec '.calls, .errors, ([.rows[] | [.key.query.value, .calls]] | sort)')" \
+		'[4,0,[["copy t from stdin",1],["select 1",2],["select nothing",1]]]'
+	assert_eq "$(of PQputCopyData '.calls, .rows[0].sums.bytes')" "[2,8]"
+	assert_eq "$(of PQconnectdb '.calls, .errors')" "[1,0]"
+	fsn stats server --json
+	# A query that fails is not done.
+	assert_json '.[0].functions[0].returns' 3
+	fsn detach server
+	stop_bg -INT postgres
+}
+
+@test "nvtx: ranges by their message, in a library that programs call" {
+	need_tool cc
+	# The real library is not in Debian: this one has the names and does nothing.
+	cat >library.c <<-'END'
+		int nvtxRangePushA(const char *message) { return message[0] == 0; }
+		int nvtxRangePop(void) { return 0; }
+		unsigned long nvtxRangeStartA(const char *message) { return message[0]; }
+		void nvtxRangeEnd(unsigned long id) { (void)id; }
+		void nvtxMarkA(const char *message) { (void)message; }
+	END
+	cc -O1 -shared -fPIC -o libnvToolsExt.so.1 -Wl,-soname,libnvToolsExt.so.1 library.c
+	cat >program.py <<-'END'
+		import ctypes
+
+		library = ctypes.CDLL('./libnvToolsExt.so.1')
+		for step in range(10):
+		    library.nvtxRangePushA(b'step')
+		    for _ in range(3):
+		        library.nvtxRangePushA(b'forward')
+		        library.nvtxRangePop()
+		    library.nvtxRangePop()
+		library.nvtxRangeEnd(library.nvtxRangeStartA(b'epoch'))
+	END
+	need_tool "$PYTHON"
+	fsn run nvtx --lib "$PWD/libnvToolsExt.so.1" --overhead none --no-children --json -o run.json -- \
+		"$PYTHON" program.py
+	output=$(<run.json)
+	assert_eq "$(of nvtxRangePushA '.calls, ([.rows[] | [.key.message.value, .calls]] | sort)')" \
+		'[40,[["forward",30],["step",10]]]'
+	assert_eq "$(of nvtxRangePop .calls)" "[40]"
+	assert_eq "$(of nvtxRangeStartA '.rows[0].key.message.value')" '["epoch"]'
+	assert_eq "$(of nvtxRangeEnd .calls)" "[1]"
+}
+
 # --- devices, which are not here --------------------------------------------------------------
 
 @test "hip, level-zero, ibverbs: calls without a device fail with a code that has a name" {

@@ -296,7 +296,7 @@ static void test_builtin(void)
 {
 	/* Those before "curl" are nothrow, or libraries of C++. */
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
-		"cudnn", "nccl", "libtorch", "malloc", "tensors", "curl", "dns", "hip", "ibverbs",
+		"cudnn", "nccl", "libtorch", "malloc", "tensors", "nvtx", "curl", "dns", "hip", "ibverbs",
 		"level-zero", "mpi", "opencl", "openssl", "postgres", "pthread", "sqlite", "zlib" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
 		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs" };
@@ -308,7 +308,7 @@ static void test_builtin(void)
 		_cleanup_set_ struct preset_set *set = NULL;
 		struct err err = { 0 };
 		bool throws = !strcmp(names[i], "libtorch") || !strcmp(names[i], "tensors");
-		bool may_throw = i > 8;
+		bool may_throw = i > 9;
 		size_t good = 0;
 
 		if (!ok(!builtin_find(names[i], &set, &err), "preset %s is built in",
