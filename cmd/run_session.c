@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -360,6 +361,70 @@ static void tell_lost_children(const struct session *s)
 			lost == 1 ? "" : "ren");
 }
 
+#define OPEN_SHOWN 12 /* calls of a thread: the first and the last ones */
+
+/* "main > handle > parse": calls of a thread that have not returned, from @calls on. */
+static void open_calls(const struct group *g, const struct slot_call *calls, size_t cnt,
+	char *buf, size_t size)
+{
+	size_t len = 0, depth = 0, nth = 0;
+
+	for (size_t i = 0; i < cnt; i++)
+		depth += calls[i].tid == calls[0].tid;
+	buf[0] = '\0';
+	for (size_t i = 0; i < cnt && len < size; i++) {
+		bool shown = depth <= OPEN_SHOWN || nth < OPEN_SHOWN / 2 ||
+			nth + OPEN_SHOWN / 2 >= depth;
+
+		if (calls[i].tid != calls[0].tid)
+			continue;
+		if (shown)
+			len += snprintf(buf + len, size - len, "%s%s", nth ? " > " : "",
+				group_func(g, calls[i].fn).name);
+		else if (nth == OPEN_SHOWN / 2)
+			len += snprintf(buf + len, size - len, " > ...");
+		nth++;
+	}
+}
+
+/* True if calls before @i are of its thread. */
+static bool thread_told(const struct slot_call *calls, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (calls[k].tid == calls[i].tid)
+			return true;
+	return false;
+}
+
+/* Which signal ended COMMAND, and in which calls. Before its calls are abandoned. */
+static void tell_signal(const struct session *s)
+{
+	_cleanup_free_ struct slot_call *calls = NULL;
+	_cleanup_group_ struct group *g = NULL;
+	siginfo_t info = {};
+	char text[1024];
+	size_t cnt = 0, own = 0;
+
+	if (waitid(P_PID, s->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+		(info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED))
+		return;
+	if (!group_open(&s->fs, s->o->name, false, &g, NULL) && slots_read_dead(g, &calls, &cnt, NULL))
+		cnt = 0;
+	for (size_t i = 0; i < cnt; i++)
+		if (calls[i].pid == s->child.pid)
+			calls[own++] = calls[i];
+	if (!own)
+		cmd_note(s->o->g, "SIG%s ended process %d", sigabbrev_np(info.si_status),
+			s->child.pid);
+	for (size_t i = 0; i < own; i++) {
+		if (thread_told(calls, i))
+			continue;
+		open_calls(g, calls + i, own - i, text, sizeof(text));
+		cmd_note(s->o->g, "SIG%s ended thread %d in %s", sigabbrev_np(info.si_status),
+			calls[i].tid, text);
+	}
+}
+
 /* While stats and stream look on. */
 static void tick(void *arg)
 {
@@ -421,8 +486,10 @@ static int look(struct session *s)
 		there = wait_for_command(s, end_ns, false);
 	else
 		there = wait_for_signal(s, end_ns);
-	if (s->child.pid && started_ended(&s->child))
+	if (s->child.pid && started_ended(&s->child)) {
 		terminal_restore(&s->terminal);
+		tell_signal(s);
+	}
 	/*
 	 * Intervals start now, and a stopped process stays stopped until the first one has
 	 * started.

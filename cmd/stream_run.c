@@ -358,14 +358,32 @@ static int open_groups(struct run *r, struct err *err)
 	return code;
 }
 
+static bool is_only_counted(const struct group *g)
+{
+	return !group_info(g).events && group_info(g).exits == 1U << FSN_EXIT_NONE;
+}
+
+/* Calls of functions that are only counted are seen at their entries, unless a filter needs ends. */
+static bool wants_entries(const struct run *r)
+{
+	const struct stream_filter *f = &r->o->filter;
+
+	if (option_given("events") || r->o->format->calls_only || r->o->alert || f->slow ||
+		f->failed || f->min_ns)
+		return false;
+	for (size_t i = 0; i < r->groups.cnt; i++)
+		if (!is_only_counted(r->groups.group[i]))
+			return false;
+	return r->groups.cnt;
+}
+
 /* Why nothing may come, though calls are made. */
-static void tell_of_silence(const struct run *r)
+static void tell_of_silence(const struct run *r, bool entries)
 {
 	for (size_t i = 0; i < r->groups.cnt; i++) {
 		const struct group *g = r->groups.group[i];
 
-		if (!r->o->entries && !group_info(g).events &&
-			group_info(g).exits == 1U << FSN_EXIT_NONE)
+		if (!entries && is_only_counted(g))
 			cmd_note(r->o->g,
 				"functions of group '%s' are only counted: use --events entry "
 				"for their calls",
@@ -382,6 +400,7 @@ static int begin(struct run *r, struct err *err)
 {
 	const struct stream_options *o = r->o;
 	size_t funcs;
+	struct stream_filter filter = o->filter;
 	int code;
 
 	r->sink.trailer = o->format->trailer;
@@ -389,8 +408,9 @@ static int begin(struct run *r, struct err *err)
 	code = sink_open(o->output, &r->sink, err);
 	if (!code)
 		code = open_groups(r, err);
+	filter.entries |= !code && wants_entries(r);
 	if (!code)
-		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &o->filter,
+		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &filter,
 			o->buffer_bytes, &r->stream, err);
 	for (size_t i = 0; !code && i < r->groups.cnt; i++)
 		group_open_keys(r->groups.group[i]);
@@ -399,7 +419,7 @@ static int begin(struct run *r, struct err *err)
 		code = sink_begin(&r->sink, err);
 	if (code)
 		return code;
-	tell_of_silence(r);
+	tell_of_silence(r, filter.entries);
 	funcs = stream_func_cnt(r->stream);
 	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
 		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");

@@ -154,11 +154,15 @@ exit asm_ret 20"
 	need_tool jq
 	fsn attach g fix_add --lib "$LIB" --count
 	start_stream s g --json --events entry
-	start_stream t g --json
+	start_stream t g --json --events call
+	start_stream u g --json
 	capture "$FIX/call" --arg 7 add 40
 	stop_stream t
 	assert_eq "$output" ""
 	assert_stderr_match "functions of group 'g' are only counted: use --events entry for their calls"
+	stop_stream u
+	refute_stderr_match "only counted"
+	assert_events "entry fix_add 40"
 	stop_stream s
 	assert_events "entry fix_add 40"
 	assert_eq "$(jq -c '[.args.arg1, .ret, .duration_ns]' <<<"$output" | sort -u)" '["0x7",null,null]'

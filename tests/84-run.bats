@@ -657,6 +657,29 @@ nobody_is_held() {
 	nothing_left
 }
 
+@test "a signal that ends COMMAND is named, with the calls that it ended" {
+	local pid
+
+	start_bg r "$FUNCSNOOP" run "$FIX/call:main" "$LIB:fix_hang" -- "$FIX/call" hang 1
+	poll_until pgrep -P "$(bg_pid r)" -x call
+	pid=$(pgrep -P "$(bg_pid r)" -x call)
+	poll_until in_hang
+	kill -SEGV "$pid"
+	wait_bg -s 139 r
+	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread $pid in main$"
+	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread [0-9]+ in fix_hang$"
+	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'
+	assert_stderr_match '^funcsnoop run: SIGTERM ended process [0-9]+$'
+	fsn -s 3 run "$LIB:fix_add" -- sh -c 'exit 3'
+	refute_stderr_match ' ended process '
+	nothing_left
+}
+
+in_hang() {
+	fsn list inflight
+	[[ $output == *fix_hang* ]]
+}
+
 @test "--without children keeps to COMMAND itself" {
 	fsn run "$LIB:fix_add" --without children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
 	assert_eq "$(calls_of fix_add)" 5

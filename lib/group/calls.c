@@ -438,8 +438,9 @@ static int slots_collect(const struct group *g, struct fsn_set *sets, struct swe
 	return 0;
 }
 
-int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
-	struct err *err)
+/* Lists calls in progress; with @dead instead those that cannot return. */
+static int read_calls(const struct group *g, bool dead, struct slot_call **ret_calls,
+	size_t *ret_cnt, struct err *err)
 {
 	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SLOTS_MAX / FSN_WAYS, sizeof(*sets));
 	_cleanup_free_ struct slot_call *calls = NULL;
@@ -453,7 +454,7 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 	for (size_t i = 0; !code && i < s.cnt; i++) {
 		const struct entry *e = &s.entry[i];
 
-		if (e->verdict == KEEP && g->funcs[slot_fn(e->key)].exit != FSN_EXIT_SOME)
+		if ((e->verdict != KEEP) == dead && g->funcs[slot_fn(e->key)].exit != FSN_EXIT_SOME)
 			add_call(g, &calls, &cnt, &sets[e->set], e->set * FSN_WAYS + e->way);
 	}
 	free(s.entry);
@@ -465,6 +466,18 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;
 	return 0;
+}
+
+int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
+	struct err *err)
+{
+	return read_calls(g, false, ret_calls, ret_cnt, err);
+}
+
+int slots_read_dead(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
+	struct err *err)
+{
+	return read_calls(g, true, ret_calls, ret_cnt, err);
 }
 
 int slots_count_dead(const struct group *g, uint64_t *ret_dead)

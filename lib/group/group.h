@@ -307,6 +307,10 @@ struct slot_call {
 int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
 	struct err *err);
 
+/* The same for calls that slots_sweep() would abandon. */
+int slots_read_dead(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
+	struct err *err);
+
 /*
  * Abandons calls whose thread has exited, whose TID was reused, or whose process has called
  * execve(2). Each is counted as abandoned by compare-and-exchange, so that a call that returns
