@@ -22,14 +22,14 @@
 #include "proc/proc.h"
 #include "target/kind.h"
 
-/* --- removing probes of a group that have become too expensive, while it counts ------------ */
+/* --- removes probes that have become too expensive, while the group counts ----------------- */
 
 #define MS_NS    1000000ULL
 #define S_NS     1000000000ULL
-#define YOUNG_NS (2 * S_NS)   /* phase with frequent looks, from the start */
-#define SOON_NS  (3 * MS_NS)  /* between looks in this phase, */
-#define LATE_NS  (20 * MS_NS) /* and later */
-#define SPAN_NS  (200 * MS_NS) /* of the calls that are judged together, at most */
+#define YOUNG_NS (2 * S_NS)   /* duration of the first phase, with frequent checks */
+#define SOON_NS  (3 * MS_NS)  /* interval of checks in the first phase */
+#define LATE_NS  (20 * MS_NS) /* interval of checks later */
+#define SPAN_NS  (200 * MS_NS) /* maximum length of a span, whose calls are judged together */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored */
 
 struct shed {
@@ -50,11 +50,11 @@ struct shed {
 	struct budget_func *funcs;
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
-	bool *was; /* left out before */
-	bool over; /* the group is gone, or links can't be replaced */
+	bool *was; /* functions that were left out before */
+	bool over; /* the group is gone, or links cannot be replaced */
 };
 
-/* --- what it costs ---------------------------------------------------------------------------- */
+/* --- the cost --------------------------------------------------------------------------------- */
 
 static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *ret_counts)
 {
@@ -70,7 +70,7 @@ static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *re
 	}
 }
 
-/* Processes that the group has come to follow. */
+/* Adds children that the group traces by now. */
 static void add_children(struct shed *s)
 {
 	uint32_t pid, last, *before = NULL;
@@ -121,7 +121,7 @@ static struct budget_span read_span(struct shed *s)
 	return span;
 }
 
-/* --- links without what is left out ------------------------------------------------------------ */
+/* --- replacing links by links with fewer probes --------------------------------------------- */
 
 static bool is_left_out(const struct shed *s, uint64_t cookie)
 {
@@ -137,7 +137,7 @@ static int fd_of_func(const struct shed *s, uint32_t fn)
 	return s->draft->targets[fn].object->elf ? elf_file_fd(s->draft->targets[fn].object->elf) : -1;
 }
 
-/* The file that @link is on. */
+/* Returns the descriptor of the file that @link probes, or -1. */
 static int file_of(const struct shed *s, const struct link_multi_info *link)
 {
 	for (uint32_t i = 0; i < link->cnt; i++) {
@@ -149,7 +149,10 @@ static int file_of(const struct shed *s, const struct link_multi_info *link)
 	return -1;
 }
 
-/* @link is cut to what stays, whose cookies are of turn @turn. */
+/*
+ * Removes the probes of left-out functions from @link, and marks the others with the parity of
+ * @turn.
+ */
 static void cut_link(const struct shed *s, struct link_multi_info *link, uint32_t turn)
 {
 	uint64_t bit = 1ULL << FSN_COOKIE_TURN_SHIFT;
@@ -166,7 +169,10 @@ static void cut_link(const struct shed *s, struct link_multi_info *link, uint32_
 	link->cnt = cnt;
 }
 
-/* The new link first: bpf/handover.bpf.h. *@ret_old is the old one, which is to be closed, or -1. */
+/*
+ * Attaches the new link before it unpins the old one (bpf/handover.bpf.h). *@ret_old is the old
+ * link, which the caller closes; unchanged if nothing was replaced.
+ */
 static int replace_link(const struct shed *s, const char *name, uint32_t turn, int *ret_old)
 {
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), new_fd = -1, prog_fd = -1;
@@ -176,7 +182,7 @@ static int replace_link(const struct shed *s, const char *name, uint32_t turn, i
 	uint32_t before;
 	int code = fd < 0 ? fd : link_get_multi(fd, &link);
 
-	if (code == -EINVAL) /* it is another kind of link */
+	if (code == -EINVAL) /* not a multi link */
 		return 0;
 	if (code)
 		return code;
@@ -195,7 +201,7 @@ static int replace_link(const struct shed *s, const char *name, uint32_t turn, i
 		code = link_multi(prog_fd,
 			link.is_session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
 			link.is_return, &probes, link.pid, &new_fd, NULL);
-		/* There is no such process any more: its links do nothing. */
+		/* The process has exited, so the old link does nothing. */
 		if (code == -ESRCH)
 			return 0;
 		snprintf(new_name, sizeof(new_name), "link_%u_%u", turn, link.prog_id);
@@ -220,7 +226,7 @@ static void *close_old(void *arg)
 	return NULL;
 }
 
-/* Each waits for the kernel's grace periods: all at once. */
+/* Closes links in parallel, because each close waits for RCU grace periods. */
 static void close_all(int *fds, size_t cnt)
 {
 	pthread_t *thread = xcalloc(cnt + 1, sizeof(*thread));
@@ -265,7 +271,7 @@ struct handing {
 	int code;
 };
 
-/* Runs apart, as a link that is not closed to its end leaves breakpoints. */
+/* Runs in a helper process, because an interrupted close leaves orphaned breakpoints. */
 static void hand_over(void *arg)
 {
 	struct handing *h = arg;
@@ -307,7 +313,7 @@ static void mark_left_out(const struct shed *s)
 		}
 }
 
-/* Somebody may detach it, or attach another one of that name. */
+/* False if the group was detached, or replaced by another one of that name. */
 static bool shed_is_there(const struct shed *s)
 {
 	struct stat own, named;
@@ -332,7 +338,7 @@ static int remove_probes(struct shed *s)
 	*h = (struct handing) { .s = s, .code = -EINTR };
 	apart_run(hand_over, h, NULL, NULL);
 	code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
-	/* Only now: until then they count as before. */
+	/* Not earlier: until the links are replaced, they still count. */
 	if (!code)
 		mark_left_out(s);
 	apart_free(h, sizeof(*h));
@@ -340,9 +346,9 @@ static int remove_probes(struct shed *s)
 	return code;
 }
 
-/* --- judging ----------------------------------------------------------------------------------- */
+/* --- choosing functions --------------------------------------------------------------------- */
 
-/* Chooses what is to go; how many. */
+/* Chooses functions to leave out. Returns their number. */
 static size_t choose(struct shed *s, const struct budget_span *span)
 {
 	uint64_t own_ns = budget_blurred_own(span, s->share);
@@ -365,7 +371,7 @@ static size_t choose(struct shed *s, const struct budget_span *span)
 	return cnt;
 }
 
-/* A burst may cost as much as the share of a whole span: what is called rarely is kept. */
+/* A burst may cost up to the share of a full span, so that rarely called functions are kept. */
 static uint64_t harm_ns(const struct shed *s)
 {
 	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
@@ -520,9 +526,9 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 	return 0;
 }
 
-/* --- a group that only its pins tell about ------------------------------------------------------ */
+/* --- a group that is known only by its pins ------------------------------------------------- */
 
-/* The files of the group's functions, as far as they are still there. */
+/* Opens the files of the group's functions that still exist. */
 static void open_files(struct shed *s)
 {
 	uint32_t cnt = group_info(s->group).lib_cnt;
@@ -533,7 +539,7 @@ static void open_files(struct shed *s)
 			proc_open_regular(group_lib(s->group, i), NULL);
 }
 
-/* Processes that map its files. */
+/* Lists the processes that map the group's files. */
 static int list_mappers(
 	const struct shed *s, struct procs *procs, pid_t **ret_pids, size_t *ret_cnt)
 {
@@ -546,7 +552,7 @@ static int list_mappers(
 	return mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL);
 }
 
-/* Begins to count the CPU time of processes that are to be traced. */
+/* Starts measuring the CPU time of the traced processes. */
 static int find_load(struct shed *s, struct procs *procs)
 {
 	_cleanup_asked_ struct asked asked;
@@ -563,7 +569,7 @@ static int find_load(struct shed *s, struct procs *procs)
 	} else {
 		code = list_mappers(s, procs, &pids, &cnt);
 	}
-	/* The machine counts as long as there is no process. */
+	/* Without processes, all CPUs of the machine are the reference. */
 	if (!code && cnt && !s->load.cnt) {
 		load_done(&s->load);
 		load_new(pids, cnt, &s->load);
@@ -622,8 +628,8 @@ static int shed_new_group(
 }
 
 /*
- * Looks among @procs for processes that map the files of a shed_new_group() by now, and begins a
- * new span. Returns false if the group is gone, or nothing is left to do.
+ * Finds processes among @procs that map the files of a shed_new_group() by now, and starts a new
+ * span. Returns false if the group is gone, or nothing is left to do.
  */
 static bool shed_look(struct shed *s, struct procs *procs)
 {
@@ -635,9 +641,7 @@ static bool shed_look(struct shed *s, struct procs *procs)
 	return !s->over;
 }
 
-/*
- * Keeping the overhead of new groups within their bounds after the command that attached them.
- */
+/* --- the process that limits the overhead of groups after their command has exited ---------- */
 
 #define LOOK_NS 2500000000ULL /* between looks for processes */
 
@@ -661,7 +665,7 @@ static void guard_add(struct guard *g, struct procs *procs, const char *name)
 	g->of[g->cnt++] = s;
 }
 
-/* Forgets those that are gone. Returns how many are left. */
+/* Drops groups that are gone. Returns the number left. */
 static size_t guard_look(struct guard *g)
 {
 	_cleanup_procs_ struct procs *procs = procs_new("/proc");
@@ -689,7 +693,10 @@ static uint64_t guard_wait_ns(const struct guard *g)
 	return ns;
 }
 
-/* Until a group is gone, which must not wait: its maps are still there as long as they are open. */
+/*
+ * Drops a group as soon as it is gone, because a detach waits until its maps are closed. False if
+ * no group is left.
+ */
 static bool guard_is_there(struct guard *g)
 {
 	for (size_t i = 0; i < g->cnt; i++)
@@ -706,7 +713,7 @@ static void guard_stay(const char *dir, int fd)
 	uint64_t end, look;
 	ssize_t n;
 
-	/* Names of groups, until the command has ended. */
+	/* The command sends names of groups until it exits. */
 	while ((n = read(fd, &of, sizeof(of))) == sizeof(of) || (n < 0 && errno == EINTR)) {
 		if (n < 0)
 			continue;
@@ -735,7 +742,7 @@ static void guard_stay(const char *dir, int fd)
 	_exit(0);
 }
 
-/* For tests: "none" starts no process, "off" lifts the programs' own limit as well. */
+/* For tests: "none" starts no process; "off" also disables the limit in the BPF programs. */
 static bool is_set_to(const char *word)
 {
 	const char *how = secure_getenv("FUNCSNOOP_GUARD");

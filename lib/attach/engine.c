@@ -59,7 +59,7 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 	return progs[prog];
 }
 
-/* Programs are loaded for the kind of link that they will have, and only if they have one. */
+/* Chooses the programs to load, and their attach types for the kind of link. */
 static void engine_choose(struct engine *e, unsigned int progs)
 {
 	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
@@ -113,7 +113,7 @@ static unsigned int link_mask(const struct engine *e, const struct engine_spec *
 	return mask | (sessions ? LINK_SESSION : 0) | (others ? LINK_MULTI : 0);
 }
 
-/* Opens the programs, and chooses which of them are loaded, with maps of which size. */
+/* Opens the programs, chooses which of them to load, and sets the map sizes. */
 static int engine_open(struct engine *e, const struct engine_spec *spec, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts,
@@ -151,7 +151,7 @@ int engine_new(
 	if (code)
 		return code;
 	code = fsn_bpf__load(e->skel);
-	/* The verifier of 6.1 refuses the programs that make rows. */
+	/* The verifier of 6.1 rejects the programs that derive unwind rows. */
 	if (code && e->skel->rodata->fsn_cfi) {
 		fsn_bpf__destroy(e->skel);
 		e->no_cfi = true;
@@ -167,12 +167,15 @@ int engine_new(
 		err_sys(err, code, "cannot load programs");
 		if (code == -EINVAL && kernel_is_older())
 			return err_hint(err, "this kernel is older than Linux 5.15");
-		/* The verifier's no may be EACCES, and its log says why. */
+		/*
+		 * If the verifier rejects a program, the error may be EACCES; its log has the
+		 * reason.
+		 */
 		if (code != -EPERM && *log_tail())
 			return err_hint(err, "%s", log_tail());
 		return caps_hint(code, CAPS_ATTACH, err);
 	}
-	/* libbpf goes on without, if its trial of a map that can be mapped has failed. */
+	/* libbpf does not fail if it finds that maps cannot be mapped. */
 	if (!e->skel->bss)
 		return err_set(
 			err, -ENOMEM, "cannot load programs: cannot map their switches");

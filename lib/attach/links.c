@@ -15,13 +15,13 @@
 #include "shared/maps.h"
 #include "funcsnoop.skel.h"
 
-/* --- programs that libbpf has prepared, loaded again --------------------------------------- */
+/* --- copies of programs that libbpf has loaded --------------------------------------------- */
 
 /*
- * A program on a trampoline is loaded for one function. All that differs is which: what libbpf
- * makes of the object file, relocations and all, is the same, and is kept when it loads the
- * first. A tracepoint takes a program only once (bpf_prog_array_copy() in kernel/bpf/core.c):
- * each further probe on it needs another copy.
+ * A program on a trampoline is loaded for one function. The relocated instructions are the same for
+ * all functions, so they are kept when libbpf loads the program for the first one. A program can be
+ * attached to a tracepoint only once (bpf_prog_array_copy() in kernel/bpf/core.c), so each further
+ * probe there also needs a copy.
  */
 
 enum section {
@@ -33,7 +33,7 @@ enum section {
 
 struct original {
 	const struct bpf_program *prog;
-	struct bpf_prog_load_opts opts; /* what it points to lives as long as the programs */
+	struct bpf_prog_load_opts opts; /* its pointers are valid as long as the programs */
 };
 
 struct clones {
@@ -54,7 +54,7 @@ static const struct {
 	[SECTION_TRACE] = { "fsn.trace", BPF_PROG_TYPE_TRACEPOINT, 0 },
 };
 
-/* libbpf hands a handler a number. */
+/* Global, because libbpf passes only a number to the handler. */
 static struct clones *current;
 
 static int on_load(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long section)
@@ -70,7 +70,7 @@ static int on_load(struct bpf_program *prog, struct bpf_prog_load_opts *opts, lo
 	return 0;
 }
 
-/* "[module]" */
+/* Gets the BTF of @object: a module as "[module]", or the kernel. */
 static int btf_fd_of(const char *object, struct err *err)
 {
 	char module[80];
@@ -128,7 +128,7 @@ void clones_free(struct clones *c)
 	free(c);
 }
 
-/* Loads @prog, which is loaded, for function @id of @object, too. The caller closes *@ret_fd. */
+/* Loads another copy of @prog, for function @id of @object. The caller closes *@ret_fd. */
 static int clone_load(struct clones *c, const struct bpf_program *prog, const char *object,
 	uint32_t id, int *ret_fd, struct err *err)
 {
@@ -158,7 +158,7 @@ static int clone_load(struct clones *c, const struct bpf_program *prog, const ch
 	return fd < 0 ? fd : 0;
 }
 
-/* Loads @prog, the loaded one of tracepoints, again. The caller closes *@ret_fd. */
+/* Loads another copy of the tracepoint program @prog. The caller closes *@ret_fd. */
 static int clone_again(struct clones *c, const struct bpf_program *prog, int *ret_fd, struct err *err)
 {
 	struct bpf_prog_load_opts opts = c->original[SECTION_TRACE].opts;
@@ -174,7 +174,7 @@ static int clone_again(struct clones *c, const struct bpf_program *prog, int *re
 	return 0;
 }
 
-/* --- attaching the programs, and pinning what they hang on --------------------------------- */
+/* --- attaching the programs and pinning their links ---------------------------------------- */
 
 static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 {
@@ -212,7 +212,7 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	return 0;
 }
 
-/* The link of a copy of the program, the first of @fds that is not yet on the tracepoint. */
+/* Links the first copy of the program in @fds that is not yet attached to the tracepoint. */
 static int link_copy(struct engine *e, const struct link_probes *probes, size_t i, int **fds,
 	size_t *cnt, int *ret_fd, struct err *err)
 {
@@ -267,7 +267,7 @@ static int attach_traced(
 	return pin_link(e, dir_fd, fd, err);
 }
 
-/* The table is the same for entries and ends. */
+/* Entry and return programs use the same table of system calls. */
 static int attach_calls(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, int dir_fd, struct err *err)
 {
@@ -313,7 +313,7 @@ static int attach_samples(
 		_cleanup_close_ int fd = -1;
 
 		code = link_sample(prog_fd, cpu, e->rate, probes->cookies[0], &fd, err);
-		if (code == -ENODEV) /* it is off */
+		if (code == -ENODEV) /* the CPU is offline */
 			code = 0;
 		else if (!code)
 			code = pin_link(e, dir_fd, fd, err);
@@ -322,7 +322,7 @@ static int attach_samples(
 	return code ? code : attach_traced(e, e->skel->progs.fsn_cpu_off, dir_fd, err);
 }
 
-/* Each has a program and a link of its own. */
+/* Each function has its own program and link. */
 static int attach_fentry(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
 	struct err *err)
@@ -370,7 +370,7 @@ static int attach_kprobes(struct engine *e, enum engine_prog prog,
 	return code;
 }
 
-/* On the page faults of process @pid, and of those that it starts. */
+/* Attaches to the page faults of process @pid and its children. */
 static int attach_faults(struct engine *e, pid_t pid, int dir_fd, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -423,7 +423,9 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 	return code ? code : pin_link(e, dir_fd, fd, err);
 }
 
-/* How many processes of the list @from_fd are not on that of @e: they are now. -errno. */
+/*
+ * Adds processes of list @from_fd that are missing in that of @e. Returns their number or -errno.
+ */
 static int copy_pids(struct engine *e, int from_fd)
 {
 	int fd = engine_map_fd(e, MAPID_PIDS), cnt = 0;
@@ -437,14 +439,16 @@ static int copy_pids(struct engine *e, int from_fd)
 		if (bpf_map_update_elem(fd, &pid, &value, BPF_ANY))
 			return -errno;
 		cnt++;
-		/* One that has ended meanwhile was not on the list that it was taken off. */
+		/* If it has exited meanwhile, it was removed only from the other list. */
 		if (bpf_map_lookup_elem(from_fd, &pid, &value))
 			bpf_map_delete_elem(fd, &pid);
 	}
 	return cnt;
 }
 
-/* A child whose parent came later is on the other list only: until there is none. */
+/*
+ * Repeats until none is missing, because children of a process not yet copied are added only there.
+ */
 static int take_over(struct engine *e, int from_fd, struct err *err)
 {
 	int cnt;
@@ -494,7 +498,7 @@ int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err)
 	return e->sleeps ? attach_traced(e, e->skel->progs.fsn_sleep, dir_fd, err) : 0;
 }
 
-/* --- written down ---------------------------------------------------------------------------- */
+/* --- the record of probe offsets ------------------------------------------------------------- */
 
 static int compare_offsets(const void *a, const void *b)
 {
@@ -509,7 +513,7 @@ static void add_offsets(uint64_t *offsets, size_t *cnt, const struct probe_list 
 		offsets[(*cnt)++] = list->offsets[i];
 }
 
-/* All offsets of library @lib, each once: two programs may share a place. */
+/* Lists the probe offsets in library @lib without duplicates: two programs may share one. */
 static void offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 	uint64_t **ret_offsets, size_t *ret_cnt)
 {
