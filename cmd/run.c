@@ -204,7 +204,7 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &cmd_run, argc, argv, &o);
 	o.command = command;
 	if (command && !command[0])
-		return cmd_usage(g, "no command behind '--'");
+		return cmd_usage(g, "no command after '--'");
 	if (!o.words.cnt && !o.attach.pids.cnt != !command && !option_given(NOT_OF_SUMMARY))
 		return run_summary(&o);
 	if (bare && !o.words.cnt && !o.attach.config)

@@ -146,6 +146,59 @@ hint: 'funcsnoop help attach' shows the usage"
 	assert_json .error 'no group given'
 }
 
+# MESSAGE|ARGUMENTS: wrong usage, each with the message as it is printed.
+usage_table() {
+	cat <<-'END'
+		attach: --if more than once: join the terms with &&|attach g f --if arg1==1 --if arg2==1
+		attach: --name with --config needs exactly one group|attach --config two.json --name n --dry-run
+		attach: --share: ':' is not USER:GROUP|attach g f --share :
+		attach: --by: at most 2 keys next to stack|attach g f --by arg1,arg2,arg3,stack
+		attach: --by: at most 3 of them|attach g f --by stack,arg1,arg2,arg3
+		attach: --sum: at most 2 of them|attach g f --sum arg1 --sum arg2 --sum arg3
+		attach: --if uid 'a:b' is not a user|attach g f --if uid==a:b
+		attach: --for '0s' is too short|attach g f --for 0s
+		list: 'list presets' takes no further words|list presets cuda
+		list: --by and --top go with 'list allocations'|list --top 3
+		list: --verbose goes with 'list' and groups|list presets -v
+		list: 'list targets' needs a FUNCTION: 's:*', 'k:vfs_*', LIB:glob|list targets
+		run: no command after '--'|run --config two.json --
+		serve: --by is process, cgroup or keys, not 'stack'|serve --inetd --by stack
+		set: one group at a time, not also 'b'|set a b --slow 1ms
+		set: nothing to change: give --slow, --pid or --if|set a
+		stats: --fail-if 'calls>1.5': '1.5' is not a whole number|stats --fail-if calls>1.5
+		stats: --fail-if 'calls~5' lacks one of > >= < <= = !=|stats --fail-if calls~5
+	END
+}
+
+@test "messages: wrong usage names the error and the help" {
+	local message args cnt=0
+
+	cd "$BATS_TEST_TMPDIR" || return
+	echo "{\"a_sym\":{\"f\":\"fix_add\"},\"b_sym\":{\"f\":\"fix_add\"},\"lib\":\"$LIB\"}" >two.json
+	while IFS='|' read -r message args; do
+		set -f # globs are for the command
+		# shellcheck disable=SC2086	# several words
+		fsn -s 2 $args
+		set +f
+		assert_stderr "funcsnoop $message
+hint: 'funcsnoop help ${args%% *}' shows the usage"
+		((cnt += 1))
+	done < <(usage_table)
+	assert_eq "$cnt" "$(usage_table | wc -l)"
+	fsn -s 2 stats --fail-if 'size>1'
+	assert_stderr_match "^funcsnoop stats: --fail-if 'size>1' does not start with a metric of stats; "
+	fsn -s 2 attach g f --if "arg1 == \"$(printf '%5000s' '')\""
+	assert_stderr_match "^funcsnoop attach: --if is longer than [0-9]+ bytes$"
+	fsn -s 1 run --config two.json
+	assert_stderr_match "two.json has 2 groups: which one\?$"
+	fsn -s 1 attach g cpu:nosuch --dry-run
+	assert_stderr "funcsnoop attach: 'cpu:nosuch': CPUs have samples
+hint: did you mean 'cpu:samples'"
+	cp "$LIB" other.so
+	fsn -s 1 attach g +0x1000 --lib "$LIB" --lib ./other.so --dry-run
+	assert_stderr "funcsnoop attach: '+0x1000' is an offset in one file, but 2 libraries are meant"
+}
+
 @test "options: accept each documented value and no prefix of it" {
 	local option name values value
 
@@ -401,6 +454,120 @@ no_library() { # FILE REGEX
 	no_library "$BATS_TEST_TMPDIR/other.so" "other\.so"
 }
 
+# MESSAGE|OFFSET BYTES...: a library with these bytes is refused so.
+damage_table() {
+	cat <<-'END'
+		is a 32-bit ELF file: only 64-bit ones can be probed|4 01
+		is a big-endian ELF file|5 02
+		is an object file, not linked|16 01
+		is a core dump|16 04
+		is not a library or program: ELF type 9|16 09
+		is for another machine (ELF number 21): x86-64 or arm64 needed|18 15 00
+		is damaged: section headers of 65 bytes|58 41
+		is damaged: 1 program headers of 57 bytes|54 39 00 01 00
+		is truncated: SIZE bytes, program headers at 1099511627776|32 00 00 00 00 00 01
+		is truncated: SIZE bytes, section headers at 1099511627776|40 00 00 00 00 00 01
+	END
+}
+
+@test "messages: a damaged library is refused with the reason" {
+	local bad=$BATS_TEST_TMPDIR/bad.so message at bytes load size
+
+	size=$(stat -Lc %s "$LIB")
+	while IFS='|' read -r message bytes; do
+		read -r at bytes <<<"$bytes"
+		patch "$bad" "$at" "$bytes"
+		fsn -s 1 attach g fix_add --lib "$bad" --dry-run
+		assert_stderr "funcsnoop attach: '$bad' ${message/SIZE/$size}"
+	done < <(damage_table)
+	# The first PT_LOAD: its offset is at byte 8, its address at 16, its size at 32.
+	load=$(($(LC_ALL=C readelf -lW "$LIB" | awk '/^  [A-Z]/ && $2 ~ /^0x/ { if ($1 == "LOAD") { print n + 0; exit } n++ }') * 56 + 64))
+	if [[ $(uname -m) == x86_64 ]]; then
+		patch "$bad" 18 "b7 00"
+		fsn -s 1 attach g fix_add --lib "$bad" --dry-run
+		assert_stderr "funcsnoop attach: '$bad' is for another architecture"
+	fi
+	patch "$bad" $((load + 8)) "00 00 00 00 00 01"
+	fsn -s 1 attach g fix_add --lib "$bad" --dry-run
+	assert_stderr_match "^funcsnoop attach: '$bad' is truncated: $size bytes, but a segment needs [0-9]+ at 1099511627776$"
+	patch "$bad" $((load + 16)) "ff ff ff ff ff ff ff ff"
+	fsn -s 1 attach g fix_add --lib "$bad" --dry-run
+	assert_stderr "funcsnoop attach: '$bad' is damaged: a segment ends beyond all addresses"
+}
+
+# Copies the library to FILE, with BYTES (hexadecimal) at OFFSET.
+patch() { # FILE OFFSET BYTES
+	cp "$LIB" "$1"
+	# shellcheck disable=SC2001	# each byte
+	printf %b "$(sed "s/\([0-9a-f][0-9a-f]\) */\\\\x\1/g" <<<"$3")" |
+		dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+@test "messages: an unusable configuration or preset is refused with the reason" {
+	local dir=$BATS_TEST_TMPDIR
+
+	cd "$dir" || return
+	echo "{\"a_sym\":{\"f\":{\"symbol\":\"fix_add\",\"target\":\"s:read\"}},\"lib\":\"$LIB\"}" >both.json
+	fsn -s 1 attach --config both.json --dry-run
+	assert_stderr "funcsnoop attach: both.json:1:16: function 'f' has a symbol and a target"
+	echo '{"types":{"t":{"base":"int","sizes":{"77":4}}},"a_sym":{"f":"fix_add"},"lib":"c"}' >sizes.json
+	fsn -s 1 attach --config sizes.json --dry-run
+	assert_stderr "funcsnoop attach: sizes.json:1:38: 'sizes' are of values below 16, a power of two of bytes up to 16384"
+	echo '{"types":{"t":{"base":"int","size_at":8}},"a_sym":{"f":"fix_add"},"lib":"c"}' >size_at.json
+	fsn -s 1 attach --config size_at.json --dry-run
+	assert_stderr_match "^funcsnoop attach: size_at.json:1:[0-9]+: 'size_at' is of a pointer, 1 to 65535$"
+	echo "{\"a_sym\":{\"f\":{\"symbol\":\"nosuch\",\"optional\":true}},\"lib\":\"$LIB\"}" >none.json
+	fsn -s 1 attach --config none.json --dry-run
+	assert_stderr_match "^funcsnoop attach: no function of group 'a' was found$"
+	mkdir -p funcsnoop/presets/folder.json
+	ln -s loop.json funcsnoop/presets/loop.json
+	export XDG_CONFIG_HOME=$dir
+	fsn -s 1 attach folder --dry-run
+	assert_stderr_match "^funcsnoop attach: preset '$dir/funcsnoop/presets/folder.json' is not a regular file$"
+	fsn -s 1 attach loop --dry-run
+	assert_stderr_match "^funcsnoop attach: cannot open preset '$dir/funcsnoop/presets/loop.json': Too many levels of symbolic links$"
+}
+
+@test "messages: attach fails or warns with the reason" {
+	local dir=$BATS_TEST_TMPDIR what
+
+	need_bpf
+	need_tool objcopy
+	for what in user:uid==$(seq -s, 1 65) command:comm==$(seq -s, 1 65) CPU:cpu==$(seq -s, 0 4096); do
+		fsn -s 1 attach g fix_add --lib "$LIB" --if "${what#*:}"
+		assert_stderr_match "^funcsnoop attach: cannot attach group 'g': too many filters by ${what%%:*}$"
+	done
+	fsn -s 1 attach g fix_add --lib "$LIB" --if "cgroup==$dir/nosuch"
+	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': cannot open cgroup '$dir/nosuch': No such file or directory$"
+	fsn -s 2 attach g fix_add --lib "$LIB" --by stack s:getppid
+	assert_stderr_match "^funcsnoop attach: stacks of 'fix_add' and of 'getppid' are different things: not in one group$"
+	fsn -s 2 attach g t:sched:sched_switch..t:sched:sched_wakeup --by stack
+	assert_stderr_match "^funcsnoop attach: --by stack: spans have no stacks \(\[tracepoints\]\)$"
+	fsn -s 1 attach gpu --sample 1/7
+	assert_stderr "funcsnoop attach: --sample of a GPU: '1/7' is not 1/N with N one of 1 2 3 4 5 6 8 10 12 15 20 30 60 120 300 600"
+
+	fsn attach one fix_add --lib "$LIB"
+	fsn attach two fix_add fix_ret --lib "$LIB"
+	assert_stderr_match "^funcsnoop attach: 1 of the functions of 'two' is probed by group 'one', too: times of both are some 150 to 500 ns too long$"
+	capture -s 1 bash -c '"$0" stats one --all >/dev/full' "$FUNCSNOOP"
+	assert_stderr "funcsnoop stats: cannot write statistics: No space left on device"
+
+	objcopy --redefine-sym fix_add=cudaMalloc "$LIB" "$dir/cuda.so"
+	cp "$LIB" "$dir/libtorch_cpu.so"
+	LD_PRELOAD=$dir/libtorch_cpu.so start_bg a "$FIX/call" --wait add 1
+	wait_ready a
+	start_bg b "$FIX/call" --wait add 1
+	wait_ready b
+	fsn attach cuda --lib "$dir/cuda.so" --with memory
+	assert_stderr_match "^funcsnoop attach: not in the library: [0-9]+ of preset 'cuda', such as '__cudaLaunchKernel'$"
+	assert_stderr_match "^funcsnoop attach: group 'cuda': PyTorch in process $(bg_pid a) takes memory in advance: what its tensors hold is seen by 'tensors'$"
+	fsn -s 1 attach g f --lib nosuchlib --pid "$(bg_pid a)" --pid "$(bg_pid b)"
+	assert_stderr "funcsnoop attach: none of 2 processes has a library 'nosuchlib' mapped"
+	stop_bg -KILL a
+	stop_bg -KILL b
+	fsn detach --all
+}
+
 # --- functions --------------------------------------------------------------------------
 
 @test "errors: a missing function is an error, with similar names" {
@@ -552,4 +719,126 @@ as_nobody() { # ARG...
 	refute_output_match $'\e'
 	NO_COLOR=1 fsn list presets
 	refute_output_match $'\e'
+}
+
+# --- messages without a test ---------------------------------------------------------------
+
+# MESSAGE|CAUSE: the messages whose text no test sees. CAUSE is one of
+#	memory	no memory is left (57-faults: allocations that fail)
+#	call	a system call on descriptors or maps of the command itself fails
+#		(57-faults: system calls that fail)
+#	race	another command or process changes something in a moment of some microseconds
+#	damage	a group or file with contents that no command writes and no tool makes
+#	kernel	a kernel without a facility, or a virtual machine without it
+#	size	a file of more than 512 MiB
+#	internal	a caller in the program makes a mistake
+rare_table() {
+	cat <<-'END'
+		'%s' can't be used|race
+		'%s' is locked by another command|race
+		'%s' is too big|size
+		'%s': a library is not looked up here|internal
+		cannot attach a kprobe on '%s'|kernel
+		cannot attach to a tracepoint|call
+		cannot attach to page faults of process %d|call
+		cannot attach to the clock of CPU %d|kernel
+		cannot calibrate|call
+		cannot change group '%s'|call
+		cannot compare|memory
+		cannot copy '%s'|call
+		cannot count entries|call
+		cannot detach group '%s'|call
+		cannot examine signal handlers|call
+		cannot filter by %s|call
+		cannot filter by cgroup '%s'|call
+		cannot find system calls to be timed|kernel
+		cannot find this program's own code|kernel
+		cannot fold processes of group '%s'|call
+		cannot follow children|call
+		cannot follow more stacks of group '%s'|call
+		cannot list '%s'|call
+		cannot list groups|memory
+		cannot list probes|memory
+		cannot list probes of '%s'|call
+		cannot list processes|call
+		cannot list tracepoints|call
+		cannot load programs for a function of %s|call
+		cannot load programs for a tracepoint|call
+		cannot load programs: cannot map their switches|memory
+		cannot lock group '%s'|call
+		cannot look at processes|call
+		cannot look at threads|call
+		cannot look for members|call
+		cannot look for threads|memory
+		cannot make a buffer of %zu bytes|call
+		cannot make a kprobe on '%s'|kernel
+		cannot map '%s'|call
+		cannot map the buffer|call
+		cannot measure|call
+		cannot name group '%s'|call
+		cannot number %zu functions|call
+		cannot open a tracepoint|call
+		cannot open groups|memory
+		cannot open programs|call
+		cannot open the disassembler for %s|call
+		cannot open the directory of '%s'|call
+		cannot pin '%s'|call
+		cannot plan probes of '%s'|call
+		cannot prepare for stacks|call
+		cannot read .eh_frame of '%s'|call
+		cannot read calls|call
+		cannot read calls in progress of group '%s'|call
+		cannot read group '%s'|call
+		cannot read keys|call
+		cannot read keys of group '%s'|call
+		cannot read options|memory
+		cannot read stacks of group '%s'|call
+		cannot read the filter by %s|call
+		cannot read tracepoint '%s:%s'|call
+		cannot read types of group '%s'|call
+		cannot read what was measured|call
+		cannot remove '%s/%s'|call
+		cannot remove group '%s'|call
+		cannot replace group '%s'|call
+		cannot run the command|call
+		cannot show statistics|call
+		cannot start a thread|call
+		cannot stat preset '%s'|call
+		cannot sweep group '%s'|call
+		cannot take %u samples a second of CPU %d|kernel
+		cannot time system calls|call
+		cannot use uprobe events|kernel
+		cannot wait for libraries|call
+		cannot watch over the group|call
+		cannot watch page faults of process %d|call
+		cannot watch process %d|call
+		cannot watch stacks|memory
+		cannot watch what is loaded|call
+		cannot write code ranges|call
+		cannot write down the probes|call
+		cannot write the group's description|call
+		cannot write the table of system calls|call
+		cannot write where arguments are|call
+		cannot write where jumps lead|call
+		group '%s' holds no process|race
+		group '%s' is being changed|race
+		group '%s' is damaged: its counts|damage
+		probe site of '%s' is outside the file|damage
+		process %d has ended before it began|race
+		the kernel can't trace all of these %zu functions|kernel
+		the kernel has mapped no code here|kernel
+	END
+}
+
+@test "messages: each has a test, or a reason in the table" {
+	local message cause
+
+	need_tool python3
+	capture "$BATS_TEST_DIRNAME/messages-check"
+	assert_output ""
+	while IFS='|' read -r message cause; do
+		[[ $cause =~ ^(memory|call|race|damage|kernel|size|internal)$ ]] || fail "$message: $cause"
+		grep -rqF -e "$message" "$BATS_TEST_DIRNAME/../cmd" "$BATS_TEST_DIRNAME/../lib" ||
+			fail "no such message: $message"
+	done < <(rare_table)
 }

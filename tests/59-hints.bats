@@ -696,6 +696,8 @@ many_map() { # COUNT FILE
 		"s,^choose.*(--pid).*,funcsnoop attach g 'get*' --lib $libc \1 ${pids[0]}," \
 		attach g '*' --lib "$libc"
 	fsn detach g
+	fsn -s 1 attach g '*' --lib "$libc"
+	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': [0-9]+ functions in each of 30 processes would be probed$"
 	fsn attach g getenv --lib "$libc"
 	kill "${pids[@]}"
 }
@@ -809,6 +811,8 @@ many_map() { # COUNT FILE
 	follow 1 "^use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'$" \
 		"s/^use '([^']*)'.*/funcsnoop attach g \1 --dry-run/" attach g gpu:nothing --dry-run
 	assert_output_match '^kernels '
+	fsn -s 1 attach g gpu:nothing
+	assert_stderr_match "^funcsnoop attach: no GPU activity 'nothing' in '.*/libfuncsnoop-gpu.so'$"
 }
 
 @test "hint: a program without its library for GPUs is given the path" {
@@ -823,6 +827,9 @@ many_map() { # COUNT FILE
 	! ldconfig -p | grep -q libcuda.so.1 || skip "libcuda.so.1 is here"
 	fsn -s 1 attach g gpu:kernels --stacks all --dry-run
 	assert_stderr_match "^hint: --by stack needs the functions that launch kernels: name libcuda.so.1 with --lib$"
+	cp "$LIB" "$BATS_TEST_TMPDIR/libcuda.so.1"
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR fsn -s 1 attach g gpu:kernels --by stack --dry-run
+	assert_stderr_match "^funcsnoop attach: no function that launches kernels in libcuda.so.1$"
 	cp "$FIX/libcudamock.so" "$BATS_TEST_TMPDIR/libcuda.so.1"
 	fsn attach g gpu:kernels --stacks all --lib "$BATS_TEST_TMPDIR/libcuda.so.1" \
 		--lib "$O/libfuncsnoop-gpu.so" --dry-run
