@@ -27,6 +27,33 @@
 #define FUNCSNOOP_KERNEL_BPF_H
 
 #include "call.bpf.h"
+#include "event.bpf.h"
+
+/* What a kernel stack begins with: kfunc_walk(), its caller, the trampoline, */
+#define FENTRY_FRAMES 3
+/* and perhaps the function itself, so many bytes behind its start. */
+#define FENTRY_CALL 16
+
+/*
+ * The stack of whoever calls the function, which is @ip, or 0 if only that stands before. Its own
+ * function: programs have no room on the stack for what it needs.
+ */
+static __noinline __u32 kfunc_walk(void *ctx, __u64 ip)
+{
+	__u64 first = 0, skip = ip ? FENTRY_FRAMES : 1;
+
+	if (ip && bpf_get_stack(ctx, &first, sizeof(first), skip) == sizeof(first) &&
+		first - ip < FENTRY_CALL)
+		skip++;
+	return stack_of_thread(ctx, skip);
+}
+
+/* The stack of a call that counts stands with its arguments in @regs. */
+static __always_inline void kfunc_stack(void *ctx, struct pt_regs *regs, __u64 cookie, bool trampoline)
+{
+	if (fsn_thread_stacks && is_wanted(regs, cookie & FSN_FN_MASK))
+		EVENT_STACK(regs) = kfunc_walk(ctx, trampoline ? bpf_get_func_ip(ctx) : 0);
+}
 
 /* @where is on the kernel stack. */
 static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u64 where)
@@ -52,9 +79,11 @@ int fsn_fentry(__u64 *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	unsigned long room[KFUNC_ROOM] = {};
+	struct pt_regs *regs = kfunc_args(ctx, room);
 
+	kfunc_stack(ctx, regs, cookie, true);
 	/* The entry and the return of a call have the same frame. */
-	kfunc_begins(kfunc_args(ctx, room), cookie, as_number(ctx));
+	kfunc_begins(regs, cookie, as_number(ctx));
 	return 0;
 }
 
@@ -71,7 +100,17 @@ int fsn_fexit(__u64 *ctx)
 SEC("kprobe")
 int fsn_kprobe(struct pt_regs *ctx)
 {
-	kfunc_begins(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx));
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct pt_regs *regs = ctx;
+	__u32 first = 0;
+
+	if (fsn_thread_stacks) {
+		regs = bpf_map_lookup_elem(&fsn_sample_regs, &first);
+		if (!regs || bpf_probe_read_kernel(regs, sizeof(*regs), ctx))
+			return 0;
+		kfunc_stack(ctx, regs, cookie, false);
+	}
+	kfunc_begins(regs, cookie, REG_SP(ctx));
 	return 0;
 }
 

@@ -57,21 +57,27 @@ need_fentry() {
 }
 
 # bats test_tags=bpf,core
-@test "stacks: those of kernel functions begin where the program called the kernel" {
+@test "stacks: those of kernel functions have the kernel's frames and the program's" {
+	local how
+
 	need_fentry
-	start_bg fix "$FIX/syscalls" --wait waiting 3
-	wait_ready fix
-	fsn attach g k:eventfd_read --stacks all -p "$(bg_pid fix)"
-	tell fix
-	wait_line fix '^waiting'
-	tell fix
-	wait_bg fix
-	fsn stats g --json
-	# As above: those that are missed are counted.
-	assert_json_true '.[0] | ([.functions[0].rows[].calls] | add) + .health.missed == 4'
-	assert_json '[.[0].functions[0].rows[].key.stack | [.end, (.frames[0].file | endswith("/libc.so.6"))]] | unique' \
-		'[["outermost",true]]'
-	fsn detach g
+	for how in k:eventfd_read "k:eventfd_read --count" "k:eventfd_rea* --link perf"; do
+		start_bg fix "$FIX/syscalls" --wait waiting 3
+		wait_ready fix
+		# shellcheck disable=SC2086	# words
+		fsn attach g $how --by stack -p "$(bg_pid fix)"
+		tell fix
+		wait_line fix '^waiting'
+		tell fix
+		wait_bg fix
+		fsn stats g --json
+		# As above: those that are missed are counted.
+		assert_json_true '.[0] | ([.functions[0].rows[].calls] | add) + .health.missed == 4'
+		assert_json '[.[0].functions[0].rows[].key.stack | [.end, .frames[0].name,
+			any(.frames[]; .file // "" | endswith("/libc.so.6"))]] | unique' \
+			'[["outermost","vfs_read_[k]",true]]'
+		fsn detach g
+	done
 }
 
 @test "functions of the kernel are found by its BTF, with types, and are refused with the reason" {
