@@ -145,14 +145,14 @@ static __always_inline int walk_out_cfi(struct walk *w, int end)
 	for (int i = 0; i < WALK_STEPS_CFI; i++) {
 		if (end)
 			break;
-		cfi_run(&w->cfi);
-		cfi_step(&w->cfi);
-		row_step(w);
 		end = walk_step(w);
 		if (end)
 			break;
 		if (fsn_walks_python)
 			end = python_step(w);
+		cfi_run(&w->cfi);
+		cfi_step(&w->cfi);
+		row_step(w);
 	}
 	if (end)
 		return end;

@@ -115,7 +115,7 @@ struct walk {
 	__u64 window[WINDOW_WORDS];
 	struct python py;
 	struct walk_start start;
-	__u64 at;          /* the address of .cfi */
+	__u64 at;          /* address of the frame, also that of .cfi */
 	__u64 tag;         /* of .cfi's row in fsn_cfi_rows */
 	__u32 made;        /* rows built in this walk */
 	__u32 have;        /* result of .cfi: HAVE_... */
@@ -707,41 +707,31 @@ static __always_inline int frame_find(struct walk *w, __u64 at)
 		hold_for_table();
 	w->met = 0;
 	/* A frame without a file number gets no row. */
-	if (fsn_cfi && end == FSN_WALK_NO_TABLE && w->frame >> FSN_FRAME_SHIFT) {
-		w->at = at;
+	if (fsn_cfi && end == FSN_WALK_NO_TABLE && w->frame >> FSN_FRAME_SHIFT)
 		w->cfi.step = CFI_LOOK;
-	}
 	return end;
 }
 
 /* Stores one frame and moves to its caller. Returns 0 or the enum fsn_walk_end. */
-__noinline int walk_step(struct walk *w)
+static __always_inline int walk_frame(struct walk *w)
 {
-	__u64 at, exact;
 	int end = 0;
 
-	if (!fsn_walks_stacks || !w)
-		return FSN_WALK_LOST;
-	/* Not its turn. */
-	if (fsn_cfi && (w->cfi.step || (fsn_walks_python && w->py.step)))
-		return 0;
 	if (fsn_cfi && w->have) {
-		at = w->at;
 		end = w->have == HAVE_END ? row_end(w) : 0;
 		w->have = HAVE_NOTHING;
 		w->row = w->cfi.row;
 		if (!end)
-			rule_keep(at, w);
+			rule_keep(w->at, w);
 	} else {
 		if (w->cnt >= FSN_FRAMES_MAX)
 			return FSN_WALK_DEEP;
-		exact = w->exact;
+		w->at = CODE_ADDR(w->pc) - !w->exact;
 		w->exact = 0;
-		at = CODE_ADDR(w->pc) - !exact;
 		if (w->pc < 4096)
 			return FSN_WALK_OUTERMOST;
-		if (!rule_known(w, at)) {
-			end = frame_find(w, at);
+		if (!rule_known(w, w->at)) {
+			end = frame_find(w, w->at);
 			if (end < 0)
 				return -end;
 			if (fsn_cfi && w->cfi.step)
@@ -762,8 +752,32 @@ __noinline int walk_step(struct walk *w)
 	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
 		return FSN_WALK_LOST;
 	if (fsn_walks_python && ROW_IS_PYTHON(w->row)) {
-		w->py.at = at;
+		w->py.at = w->at;
 		w->py.step = PYTHON_BEGIN;
+	}
+	return 0;
+}
+
+#define WALK_FRAMES 32
+
+static __always_inline bool walk_has_turn(const struct walk *w)
+{
+	return !(fsn_cfi && w->cfi.step) && !(fsn_walks_python && w->py.step);
+}
+
+/* Some frames, while it is the walk's turn: 0, or how it ends. */
+__noinline int walk_step(struct walk *w)
+{
+	int end;
+
+	if (!fsn_walks_stacks || !w)
+		return FSN_WALK_LOST;
+	for (int i = 0; i < WALK_FRAMES; i++) {
+		if (!walk_has_turn(w))
+			return 0;
+		end = walk_frame(w);
+		if (end)
+			return end;
 	}
 	return 0;
 }

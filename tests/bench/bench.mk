@@ -5,13 +5,15 @@
 B     ?=
 BENCH ?=
 BENCH_DIR := $(O)/tests/bench
-BENCH_BIN := $(addprefix $(BENCH_DIR)/,work floor rounds summary hold spend switches)
+BENCH_BIN := $(addprefix $(BENCH_DIR)/,work work-fp floor rounds summary hold spend switches)
 
 # The workload is built like a user's program: without sanitizers, and with symbols.
-$(BENCH_DIR)/work: tests/bench/work.c GNUmakefile
+# work-fp is for tools that follow frame pointers.
+$(BENCH_DIR)/work-fp: BENCH_FLAGS := -fno-omit-frame-pointer
+$(BENCH_DIR)/work $(BENCH_DIR)/work-fp: tests/bench/work.c GNUmakefile
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(FIX_CFLAGS) -Ilib -MT $@ $< -lpthread -o $@
+	$(Q)$(CC) $(FIX_CFLAGS) $(BENCH_FLAGS) -Ilib -MT $@ $< -lpthread -o $@
 
 $(BENCH_DIR)/%: tests/bench/%.c $(LIB) GNUmakefile
 	$(call say,CC,$@)

@@ -181,7 +181,7 @@ static void run_one(struct job job)
 
 /*
  * The same below this number of additional frames: with those of the C library it is one
- * of 14, or of 44.
+ * of 16, or of 44.
  */
 #define FRAMES_OWN 6 /* bench_loop(), run_one(), main() and what calls that */
 static __attribute__((noinline)) void run_below(struct job job, int frames)
