@@ -58,6 +58,7 @@ our_run() { # COMMAND...
 		[xz]="xz --version"
 		[python]="/usr/bin/python3 -I -S -c pass"
 		[curl]="curl --version"
+		[node]="node --version"
 	)
 	# The compiler proper, with thousands of functions.
 	echo 'int main() { return 0; }' >"$BATS_TEST_TMPDIR/a.cc"
