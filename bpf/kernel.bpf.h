@@ -29,14 +29,15 @@
 #include "call.bpf.h"
 #include "event.bpf.h"
 
-/* What a kernel stack begins with: kfunc_walk(), its caller, the trampoline, */
+/* First frames of the kernel stack in fentry programs: kfunc_walk(), its caller, the trampoline. */
 #define FENTRY_FRAMES 3
-/* and perhaps the function itself, so many bytes behind its start. */
+/* Bytes from the start of a function to the return address of the call of its trampoline. */
 #define FENTRY_CALL 16
 
 /*
- * The stack of whoever calls the function, which is @ip, or 0 if only that stands before. Its own
- * function: programs have no room on the stack for what it needs.
+ * Returns the stack of the caller of the kernel function. @ip is the start of the function, which can
+ * have a frame after those of the trampoline; 0: a kprobe, whose stack begins with the function. Not
+ * inlined, because the stack of fsn_fentry() is full.
  */
 static __noinline __u32 kfunc_walk(void *ctx, __u64 ip)
 {
@@ -48,7 +49,7 @@ static __noinline __u32 kfunc_walk(void *ctx, __u64 ip)
 	return stack_of_thread(ctx, skip);
 }
 
-/* The stack of a call that counts stands with its arguments in @regs. */
+/* Stores the number of the stack next to the arguments in @regs, if the filter accepts the call. */
 static __always_inline void kfunc_stack(void *ctx, struct pt_regs *regs, __u64 cookie, bool trampoline)
 {
 	if (fsn_thread_stacks && is_wanted(regs, cookie & FSN_FN_MASK))
