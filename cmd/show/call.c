@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One call, and what it is grouped by, as text and as JSON.
+// Formats one call and its keys as text and as JSON.
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void write_float(const struct form *f, uint32_t size, const unsigned long
 					   : "inf");
 		return;
 	}
-	/* As few digits as tell it from its neighbours. */
+	/* The fewest digits that distinguish it from the adjacent values. */
 	for (int digits = 6; digits <= 17; digits++) {
 		snprintf(buf, sizeof(buf), "%.*g", digits, d);
 		if (size == sizeof(single) ? strtof(buf, NULL) == single
@@ -216,7 +216,7 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		write_pointer(f, words[0]);
 		return;
 	}
-	/* Another's text may say anything; ours has as many words as it takes. */
+	/* Declarations of another user's group are untrusted: the size may exceed the words. */
 	if (v->size > cnt * sizeof(*words)) {
 		write_unknown(f);
 		return;
@@ -524,7 +524,7 @@ static const char *code_name(
 	return code ? code->name : NULL;
 }
 
-/* Whether it is a number to people: others are in hex. */
+/* True if the key is printed in decimal; others are in hexadecimal. */
 static bool is_number(const struct func_types *t, const struct func_part *p)
 {
 	const struct preset_value *v = declared(t, p);
@@ -549,7 +549,7 @@ static bool is_there(const struct func_part *p, const char *text)
 				      : !is_text(p) || !text[FSN_KEY_TEXT - 1];
 }
 
-/* NULL: it is none, but an address. */
+/* Returns NULL if the value is not a communicator but an address. */
 static const struct fsn_communicator *communicator_of(const struct stats_row *row, size_t i)
 {
 	const struct fsn_communicator *c = (const void *)stats_row_text(row, i);
@@ -832,7 +832,7 @@ static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 
 #define FRAMES_IN_LINE 4
 
-/* "st_call < st_plain < main": who has made the call, who had called that. */
+/* "st_call < st_plain < main": the caller, then its caller. */
 static void put_stack(struct out *o, struct stacks *s, uint64_t number, pid_t pid)
 {
 	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};

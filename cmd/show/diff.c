@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two readings compared, function by function, and conditions on what they have: --diff, --fail-if.
+// Compares two readings by function (--diff), and checks conditions on their metrics (--fail-if).
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "show/stats.h"
 #include "show/text.h"
 
-/* --- the present as if it had been saved ---------------------------------------------------- */
+/* --- the present statistics in the form of a saved document --------------------------------- */
 
 /* Stack @number as a document has it. */
 static void save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
@@ -53,7 +53,7 @@ static void save_part(const struct report_group *rg, const struct func_types *t,
 		save_stack(rg->stacks, stats_row_word(row, i), row->pid, part);
 }
 
-/* Adds what calls of @f had by their keys. */
+/* Adds the rows of @f by key. */
 static void rows_snapshot(const struct report_group *rg, const struct types *types,
 	const struct stats_func *f, struct saved_func *out)
 {
@@ -243,7 +243,7 @@ static void add_part(void *to, const void *from)
 	saved_func_done(&part);
 }
 
-/* Sorted; those that are alike are one. */
+/* Makes the parts of a function: its rows, sorted, with equal keys merged. */
 static struct diff_parts *parts_make(struct diffing *d, const struct saved_func *f)
 {
 	struct diff_parts *parts = xcalloc(1, sizeof(*parts));
@@ -551,7 +551,7 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 	return 0;
 }
 
-/* The check that needs them tells of keys that may not be read. */
+/* True if the group has the keys of @c. Keys without read permission are reported by the check. */
 static bool group_has_keys(const struct report_group *rg, const struct check *c)
 {
 	for (size_t i = 0; i < c->of_cnt; i++) {
@@ -593,7 +593,7 @@ int check_keys_known(const struct report *r, const struct check *checks, size_t 
 	return 0;
 }
 
-/* --- of calls by their keys ------------------------------------------------------------------ */
+/* --- checks by key --------------------------------------------------------------------------- */
 
 /* Compares numbers by value: "0x10" equals "16". */
 static bool part_is(const struct saved_part *part, const char *value)

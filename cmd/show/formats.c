@@ -128,7 +128,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 			counted(abandoned, "call", "calls").text);
 }
 
-/* Programs that start from now on have the new file, and none of its calls counts. */
+/* Reports replaced files: programs that start now map the new file, whose calls are not counted. */
 static void print_stale(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	const struct group *g = rg->s->group;
@@ -143,7 +143,7 @@ static void print_stale(const struct report *r, const struct report_group *rg, F
 	}
 }
 
-/* Calls that are not made any more, and those of children that could not be followed. */
+/* Reports that all traced processes have exited, and children that could not be traced. */
 static void print_ended(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	_cleanup_asked_ struct asked asked;
@@ -151,7 +151,7 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 
 	if (asked_read(rg->s->group, &asked, NULL))
 		return;
-	/* That the command which a run began is over is what the run has waited for. */
+	/* After 'run COMMAND' it is expected that COMMAND has exited. */
 	if (!(r->past && !asked.pid_cnt) &&
 		text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
 		report_note(r, f, "%s", text);

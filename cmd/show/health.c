@@ -82,7 +82,7 @@ static void note_sampled(const struct health_of *h, uint64_t n)
 		NOTE(h, "one call of %u is timed: times and errors are of these", sample);
 }
 
-/* Calls that the programs did not time, and the command line that leaves such functions out. */
+/* Reports calls that were not timed, and the command that lists their functions. */
 static void note_shed(const struct health_of *h, uint64_t n)
 {
 	const struct stats *s = h->rg->s;

@@ -38,7 +38,7 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 
 	n.inner_ns = f->n.total_ns - stats_func_self(f);
 	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
-	/* Others have no times, so their returns would spoil the average. */
+	/* The others have no times, so their returns would falsify the average. */
 	if (!f->timed)
 		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
 			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
@@ -192,7 +192,7 @@ static int compare_cgroups(const void *a, const void *b)
 	return strcmp(x->cgroup->path, y->cgroup->path);
 }
 
-/* One whose cgroup is gone is among the rest. */
+/* Rows whose cgroup was removed are part of the others. */
 static void add_one(struct stats_row *rows, size_t *cnt, struct stats_row *rest,
 	const struct stats_row *row)
 {

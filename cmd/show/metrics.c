@@ -117,7 +117,7 @@ static bool same_symbol(const struct named *x, const struct named *y)
 	return !compare_labelled(x, y) && !strcmp(x->symbol, y->symbol);
 }
 
-/* The same function in another file that is labelled alike. */
+/* True for the same function in another file with the same labels. */
 static bool is_same(const struct named *x, const struct named *y)
 {
 	return same_symbol(x, y) && x->nth == y->nth;
@@ -841,7 +841,7 @@ static int print(const struct report *r, FILE *f, bool open)
 		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
 		put_family(&m, ids[i]);
-	/* Without buckets it is what the format calls a summary. */
+	/* Without buckets, the type is 'summary'. */
 	put_head(&m, "funcsnoop_duration_seconds", r->choice->bucket_cnt ? "histogram" : "summary",
 		"Durations of calls that have returned.");
 	if (open)

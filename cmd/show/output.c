@@ -213,8 +213,8 @@ void cmd_note(const struct globals *g, const char *fmt, ...)
 /* --- whole lines: a file, a pipe, a terminal ----------------------------------------------------- */
 
 /*
- * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the
- * end, wherever that is by then: a file may be emptied by others meanwhile.
+ * Creates the file for its owner only, like the maps with the arguments of calls. Lines are
+ * appended (O_APPEND), because another process may truncate the file.
  */
 static int open_file(const char *path, struct sink *s, struct err *err)
 {
@@ -256,7 +256,7 @@ int sink_begin(struct sink *s, struct err *err)
 	return 0;
 }
 
-/* Pipes take up to PIPE_BUF bytes whole or not at all (pipe(7)): as many lines as that. */
+/* Returns the length of complete lines up to PIPE_BUF, which a pipe writes atomically (pipe(7)). */
 static size_t piece(const char *buf, size_t len)
 {
 	const char *end;
@@ -277,7 +277,7 @@ static void wait_for_room(int fd)
 	poll(&p, 1, 100);
 }
 
-/* *@done counts what was written, also when the rest was not. */
+/* *@done is the number of bytes written, also after an error. */
 static int write_all(const struct sink *s, const char *buf, size_t len, size_t *done)
 {
 	for (*done = 0; *done < len;) {
@@ -310,7 +310,7 @@ static int write_document(struct sink *s)
 		s->at += body;
 		return lseek(s->fd, s->at, SEEK_SET) < 0 ? -errno : 0;
 	}
-	/* A document that has not begun does not end. */
+	/* If nothing was written, the document has no end. */
 	if (!s->at)
 		tail = 0;
 	if (lseek(s->fd, s->at, SEEK_SET) == s->at && tail)
@@ -331,7 +331,7 @@ static void cut_file(const struct sink *s, size_t len)
 		lseek(s->fd, end - (off_t)len, SEEK_SET);
 }
 
-/* Others may write to what is open, too: at the end, as everybody does. */
+/* Appends, because other processes may write to the same file. */
 static int write_pieces(struct sink *s)
 {
 	const char *buf = s->out.buf;

@@ -110,8 +110,8 @@ int print_folded(const struct report *r, FILE *f)
 /* --- a flame graph -------------------------------------------------------------------------- */
 
 /*
- * The page's bytes; @DATA@ in it is where what it shows goes. Hidden: of local symbols that are read
- * through a table of addresses, arm64's linker makes one entry for all of a section.
+ * The HTML page, in which @DATA@ is replaced by the data. The symbols are hidden instead of local,
+ * because the arm64 linker makes a single GOT entry for all local symbols of a section.
  */
 __asm__(".pushsection .rodata\n"
 	".globl flame_page_start, flame_page_end\n"
@@ -131,7 +131,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* A string of a script in a page: nothing of it ends that. */
+/* Writes a string literal for a script; escaped so that it cannot end the script element. */
 static void put_string(FILE *f, const char *text)
 {
 	_cleanup_free_ char *safe = text_escape(text);
@@ -225,8 +225,8 @@ static const char *counted_word(const struct report *r)
 }
 
 /*
- * A group's name; of one that a run has made for itself without the number of that; and where it had
- * none what it looks at: "malloc and 3 more".
+ * Writes the name of the group. A group of run has no PID suffix there; one without a name is
+ * titled by its functions: "malloc and 3 more".
  */
 static void put_title(const struct report_group *rg, FILE *f)
 {
@@ -280,7 +280,7 @@ static void put_values(const struct trie *t, FILE *f, unsigned int name_id,
 	fputc('[', f);
 }
 
-/* The list that begins with node @first, and what is below. Stacks are not deeper than walks. */
+/* Writes @first, its siblings and their subtrees. The depth is limited by that of stack walks. */
 static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 {
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
@@ -549,7 +549,7 @@ static void put_sample(struct stacks *s, const struct stack *stack, const char *
 	stats_row_add(&p->sum, row);
 }
 
-/* Calls in numbers, their time in ns, failed ones in numbers. */
+/* Sample values: calls, time in ns, failed calls. */
 static void put_types(struct pprof *p)
 {
 	static const unsigned char types[][2] = { { 1, 2 }, { 3, 4 }, { 5, 2 } };
@@ -569,10 +569,10 @@ static void put_text(struct out *o, const char *text)
 	put_bytes(o, PROFILE_STRING, safe, strlen(safe));
 }
 
-/* Two strings for each name: what it is called, and its file, which may be "". */
+/* Each name has two strings: the function and its file, which may be "". */
 #define NAME_STRING(i) (2 * (i) + ARRAY_SIZE(pprof_words))
 
-/* A place for each name: of no file it is known where what is called so lies. */
+/* Writes one location per name, because addresses in mapped files are not known. */
 static void put_tables(struct pprof *p)
 {
 	for (uint32_t i = 0; i < p->names.cnt; i++) {
@@ -599,7 +599,7 @@ static void put_tables(struct pprof *p)
 	}
 }
 
-/* RFC 1952: as it is, since readers want the form and not the smallness. */
+/* RFC 1952 with stored blocks: readers require the format, but not compression. */
 static void put_gzip(FILE *f, const unsigned char *data, size_t size)
 {
 	static const unsigned char head[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255 };

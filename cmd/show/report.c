@@ -381,7 +381,7 @@ static void delta_procs(struct stats_func *d, const struct stats_func *now,
 	}
 }
 
-/* Rows that are not there any more are in that of ended processes. */
+/* Rows that were evicted since @before are now part of the row of exited processes. */
 static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -398,7 +398,7 @@ static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
 	}
 }
 
-/* Of @cnt rows what came since @before. */
+/* Subtracts the rows of @before from @cnt rows of @now. */
 static void delta_list(const struct stats_row *now, size_t cnt, struct stats_row *before,
 	size_t before_cnt, struct stats_row **ret_rows, size_t *ret_cnt)
 {
@@ -444,7 +444,7 @@ static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 		d->min_ns = hist_percentile(d->bucket, 0, now->min_ns, now->max_ns);
 }
 
-/* A path that is new has had nothing before. */
+/* A new path has no counts in @before. */
 static void delta_paths(struct stats *d, const struct stats *now, const struct stats *before)
 {
 	struct sorted old = { before ? before->paths : NULL, before ? before->path_cnt : 0,

@@ -303,7 +303,7 @@ static int compare_cuts(const void *a, const void *b)
 	return x->file && y->file ? strcmp(x->file, y->file) : !x->file - !y->file;
 }
 
-/* All of them, those that have ended most first. */
+/* Lists all of them, sorted by the number of calls. */
 static void find_cuts(const struct report_group *rg, struct stack_cut_by **cuts, size_t *cnt)
 {
 	int key = rg->stacks ? stack_key(rg) : -1;
@@ -351,7 +351,7 @@ bool stacks_are_split(const struct report_group *rg)
 	return false;
 }
 
-/* Such a function, whose @arg is a struct trie. */
+/* Callback that adds a stack to the struct trie @arg. */
 static void trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
@@ -397,8 +397,8 @@ static int compare_nodes(const void *a, const void *b)
 }
 
 /*
- * The figure that has something, else the number of calls. That is as good as time of those that
- * are only counted, or take none; of another figure it says nothing: @ret_none.
+ * Returns @sort if it has values, otherwise calls. Calls are a good substitute for a missing time,
+ * as of functions that are only counted. For other metrics they are not: then sets *@ret_none.
  */
 static enum figure_id known_figure(const struct trie *t, enum figure_id sort, bool *ret_none)
 {

@@ -101,7 +101,7 @@ static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
 	return cell;
 }
 
-/* Whether a time says little more than that it is short; a sum does if its average does. */
+/* True if a time is within the error of the correction; for a sum, if its average is. */
 static bool is_noise(const struct figures *f, enum figure_id id)
 {
 	uint64_t ns = f->value[id].n, total = figure_or_0(f, FIGURE_TOTAL);
@@ -438,7 +438,7 @@ static size_t trend_width(const struct grid *grid, unsigned int most)
 	return width;
 }
 
-/* @str cut at its end, or with @front at its beginning, to @width columns. */
+/* Prints @str truncated to @width columns, at its end, or with @front at its start. */
 static void print_cut(const char *str, size_t has, size_t width, bool front, FILE *f)
 {
 	const char *dots = locale_is_utf8() ? "\xe2\x80\xa6" : "...";
@@ -463,7 +463,7 @@ static void print_cell(
 	if (align == TABLE_RIGHT)
 		for (size_t i = shown; i < width; i++)
 			fputc(' ', f);
-	/* The end of a path tells more than its beginning; of anything else it is the reverse. */
+	/* Truncate a path at its start, and other text at its end. */
 	if (has > width && width > 3)
 		print_cut(s, has, width, s[0] == '/', f);
 	else

@@ -244,7 +244,7 @@ static const char *dots(void)
 	return locale_is_utf8() ? "\xe2\x80\xa6" : "...";
 }
 
-/* Where column @column of @s begins. */
+/* Returns the start of column @column of @s. */
 static const char *column_at(const char *s, size_t column)
 {
 	for (; *s && column; s++)
@@ -252,7 +252,9 @@ static const char *column_at(const char *s, size_t column)
 	return s;
 }
 
-/* The longest part of @s in brackets, without these; an empty one at the end where there is none. */
+/*
+ * Finds the longest bracketed part of @s, without the brackets; empty at the end if there is none.
+ */
 static void longest_list(const char *s, size_t *ret_begin, size_t *ret_end)
 {
 	size_t depth = 0, begin = 0, at = 0;
@@ -312,7 +314,9 @@ static size_t same_columns(const char *a, const char *b)
 	return cnt;
 }
 
-/* The beginning of @n, the part that begins where it differs from @other, and if asked for its number. */
+/*
+ * Returns the start of @n, the part from where it differs from @other, and if @numbered its number.
+ */
 static char *shorten_at(const struct long_name *n, const char *other, size_t width, bool numbered)
 {
 	size_t room = width - 2 * text_columns(dots()), at = same_columns(n->name, other), head;
@@ -327,7 +331,7 @@ static char *shorten_at(const struct long_name *n, const char *other, size_t wid
 		column_at(n->name, at), dots(), number);
 }
 
-/* The name most like name @i among sorted names, of which some differ. */
+/* Returns the different name that shares the longest prefix with name @i. @names are sorted. */
 static const char *other_name(const struct long_name *names, size_t cnt, size_t i)
 {
 	size_t before = i, after = i;
@@ -343,7 +347,7 @@ static const char *other_name(const struct long_name *names, size_t cnt, size_t 
 		: strcmp(names[after].name, names[i].name) != 0 ? names[after].name : names[before].name;
 }
 
-/* @cnt names, sorted, of which some became alike. */
+/* Shortens @cnt sorted names again, some of which have become equal. */
 static void distinguish(struct long_name *names, size_t cnt, size_t width, bool numbered)
 {
 	for (size_t i = 0, next; i < cnt; i = next) {

@@ -9,13 +9,13 @@
 
 struct node {
 	const struct stats_path *path;
-	struct node *up, *first, *next; /* caller; what it called; what that called besides */
+	struct node *up, *first, *next; /* caller, first callee, next callee of the caller */
 	struct group_func func;
 	unsigned int depth;
-	bool timed, shown, again; /* again: its function is above it, too */
-	uint64_t total_ns;        /* its own and of all below */
+	bool timed, shown, again; /* again: recursion, its function is also one of its callers */
+	uint64_t total_ns;        /* including all nodes below */
 	uint64_t cost_ns;         /* overhead of the probes of its callees */
-	uint64_t value;           /* that rows are ordered by */
+	uint64_t value;           /* sort value */
 };
 
 /* The rows to show, callers first. */
@@ -23,7 +23,7 @@ struct tree {
 	struct node *nodes;
 	struct node **rows;
 	size_t node_cnt, row_cnt;
-	struct node others; /* .path is NULL when there are none */
+	struct node others; /* dropped calls; .path is NULL if there are none */
 };
 
 static void tree_done(struct tree *t)
@@ -111,7 +111,7 @@ static uint64_t cost_of(const struct stats *s, const struct stats_path *p)
 	return f->n.calls ? (double)f->cost_ns / f->n.calls * p->calls : 0;
 }
 
-/* Where each stands, and what is below it: the deepest first. */
+/* Sets the depth of each node, and adds it to its caller, the deepest first. */
 static void add_up(const struct stats *s, struct tree *t)
 {
 	for (size_t i = 0; i < t->node_cnt; i++)
@@ -132,7 +132,7 @@ static void add_up(const struct stats *s, struct tree *t)
 	}
 }
 
-/* Only the first @top of those in .rows are shown, and what leads to them. */
+/* Shows only the first @top nodes of .rows, and their callers. */
 static void keep_top(struct tree *t, size_t top)
 {
 	for (size_t i = 0; i < t->node_cnt; i++)
@@ -151,7 +151,7 @@ static struct node *next_row(struct node *n)
 	return n->next;
 }
 
-/* From .rows in order of value to .rows as they are shown. */
+/* Reorders .rows from the order of values to the order of the tree. */
 static void walk(struct tree *t)
 {
 	struct node *first = NULL;

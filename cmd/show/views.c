@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The views of `stats`: their columns, and how these are filled.
+// The views of `stats`: their columns and values.
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,7 +308,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	grid_mark(grid, NULL); /* the row is not one process */
 }
 
-/* Processes that have ended, and whose records others have now. */
+/* Exited processes whose records were evicted. */
 static struct process collect_ended(const struct stats *s)
 {
 	struct process ended = {};
