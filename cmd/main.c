@@ -79,7 +79,24 @@ static const struct habit {
 	{ "tplist", "list targets u:LIB" },
 };
 
-static int unknown_command(const struct globals *g, const char *name)
+/* The line of a habit, with the process of the line typed. */
+static void habit_text(const char *line, char *const *words, char *buf, size_t size)
+{
+	const char *at = strstr(line, "PID"), *pid = NULL;
+
+	for (; words && words[0] && words[1]; words++)
+		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
+			pid = words[1];
+	if (pid && at)
+		snprintf(buf, size, "%.*s%s%s", (int)(at - line), line, pid, at + 3);
+	else if (pid && !strncmp(line, "run ", 4))
+		snprintf(buf, size, "%s -p %s", line, pid);
+	else
+		snprintf(buf, size, "%s", line);
+}
+
+/* @words: what follows @name on the line, or NULL. */
+static int unknown_command(const struct globals *g, const char *name, char *const *words)
 {
 	struct suggest near;
 	struct err err = {};
@@ -88,7 +105,8 @@ static int unknown_command(const struct globals *g, const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
 		if (!strcmp(habits[i].name, name)) {
 			err_set(&err, -ERR_USAGE, "unknown command '%s'", name);
-			err_hint(&err, "run 'funcsnoop %s'", habits[i].line);
+			habit_text(habits[i].line, words, text, sizeof(text));
+			err_hint(&err, "run 'funcsnoop %s'", text);
 			return cmd_fail(g, &err);
 		}
 	if (strpbrk(name, "/:")) {
@@ -132,7 +150,7 @@ static int run_help(struct globals *g, int argc, char **argv)
 	command = find_command(argv[1]);
 	if (!command) {
 		g->command = NULL;
-		return unknown_command(g, argv[1]);
+		return unknown_command(g, argv[1], NULL);
 	}
 	if (command == &cmd_help || command == &cmd_version) {
 		print_usage(stdout);
@@ -199,7 +217,7 @@ int main(int argc, char **argv)
 	}
 	command = find_command(argv[first.command]);
 	if (!command)
-		return unknown_command(&g, argv[first.command]);
+		return unknown_command(&g, argv[first.command], argv + first.command + 1);
 	g.command = command->name;
 	return check_stdout(&g,
 		command->run(&g, argc - first.command, argv + first.command));

@@ -25,6 +25,10 @@ hinted() { # COMMAND
 		hinted "$c"
 		fsn ${line/PID/$$} --usage
 	done
+	fsn -s 2 strace -f -p 17
+	assert_stderr_match "^hint: run 'funcsnoop run syscalls -p 17 --stream'$"
+	fsn -s 2 record -p 17
+	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 --by stack -p 17'$"
 	fsn -s 2 --json record
 	assert_json 'keys' '["error"]'
 }
