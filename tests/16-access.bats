@@ -383,7 +383,7 @@ run 'chmod o+x $FUNCSNOOP_BPFFS'"
 
 	for mode in 0660 0666 0602 0750 0641 4644 644x rw "" -1; do
 		fsn -s 2 attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
-		assert_stderr_match "^funcsnoop attach: --share: '$mode' is no mode|^funcsnoop attach: --share: mode '$mode' gives more than the right to read$"
+		assert_stderr_match "^funcsnoop attach: --share: '$mode' is not a mode|^funcsnoop attach: --share: mode '$mode' gives more than the right to read$"
 	done
 	for mode in 0600 0640 644 0444 0; do
 		fsn attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
