@@ -206,6 +206,26 @@ need_later() {
 	fsn detach st
 }
 
+# shellcheck disable=SC2016	# of the other shell
+@test "stacks: a program of another mount namespace has names while it runs" {
+	need_pages
+	need_tool unshare
+	local own=$BATS_TEST_TMPDIR/own
+	mkdir "$own"
+	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
+	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && cp "$2" "$1/cold" &&
+		LD_LIBRARY_PATH=$3 exec "$1/cold"' bash "$own" "$FIX/cold" "$BATS_TEST_TMPDIR"
+	wait_line cold '^ready'
+	tell cold
+	wait_line cold '^ok'
+	[[ ! -e $own/cold ]]
+	fsn stats st --format folded
+	assert_output_match ';main;cold_[0-9]+;fix_add 1$'
+	stop_bg cold
+	fsn detach st
+}
+
 @test "stacks: a hint says how JIT code gets names" {
 	need_tool node
 	local pid

@@ -393,6 +393,7 @@ struct frame_file {
 	struct fsn_stack_file about;
 	struct elf_file *elf;
 	bool tried;
+	pid_t tried_by; /* for this process, or 0 */
 };
 
 /* A file at which walks stopped, identified by their last frame without the offset. */
@@ -693,21 +694,49 @@ const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset)
 }
 
 /* Opens the file if it is unchanged: a new file at its path would give wrong names. */
-static struct elf_file *open_file(struct frame_file *file)
+static struct elf_file *open_here(const struct fsn_stack_file *about)
 {
-	const struct fsn_stack_file *about = &file->about;
 	const struct object_id id = { about->dev, about->ino, about->size, about->mtime_ns };
+	struct elf_file *elf;
+
+	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&elf, NULL)
+					   : object_is_stale(about->path, &id) ||
+				elf_file_open(about->path, &elf, NULL))
+		return NULL;
+	return elf;
+}
+
+/* Opens the file as @pid sees it, whose mount namespace can be another one. */
+static struct elf_file *open_in_root(const struct fsn_stack_file *about, pid_t pid)
+{
+	_cleanup_close_ int root = proc_open_root("/proc", pid, NULL), fd = -1;
+	struct elf_file *elf;
+	struct stat st;
+
+	fd = root < 0 ? -1 : proc_open_in_root(root, about->path, 0, NULL);
+	if (fd < 0 || fstat(fd, &st) || st.st_dev != about->dev || st.st_ino != about->ino ||
+		(uint64_t)st.st_size != about->size ||
+		st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != about->mtime_ns ||
+		elf_file_open_fd(TAKE_FD(fd), about->path, root, NULL, &elf, NULL))
+		return NULL;
+	return elf;
+}
+
+/* Opens the file once, and again for another process if that failed. */
+static struct elf_file *open_file(struct frame_file *file, pid_t pid)
+{
 	const struct elf_func *funcs;
 	size_t cnt;
 
-	if (file->tried)
+	if (file->elf || (file->tried && (!pid || pid == file->tried_by)))
 		return file->elf;
+	if (!file->tried)
+		file->elf = open_here(&file->about);
+	if (!file->elf && pid)
+		file->elf = open_in_root(&file->about, pid);
 	file->tried = true;
-	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&file->elf, NULL)
-					   : object_is_stale(about->path, &id) ||
-				elf_file_open(about->path, &file->elf, NULL))
-		return NULL;
-	if (elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
+	file->tried_by = pid;
+	if (file->elf && elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
 		elf_file_free(file->elf);
 		file->elf = NULL;
 	}
@@ -768,7 +797,8 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 
 /* --- all of them ---------------------------------------------------------------------------- */
 
-static struct frame_name *names_of(struct stacks *s, uint64_t frame, size_t *ret_cnt)
+static struct frame_name *names_of(
+	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt)
 {
 	struct frame_file *file = file_of(s, frame);
 
@@ -778,7 +808,7 @@ static struct frame_name *names_of(struct stacks *s, uint64_t frame, size_t *ret
 		return frame_name_new(kernel_name(s, frame), ret_cnt);
 	if (!file && frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET)
 		return frame_names(NULL, "?", offset_of(frame), s->lines, ret_cnt);
-	return frame_names(file ? open_file(file) : NULL, file ? file->about.path : NULL,
+	return frame_names(file ? open_file(file, pid) : NULL, file ? file->about.path : NULL,
 		offset_of(frame), s->lines, ret_cnt);
 }
 
@@ -836,7 +866,7 @@ const struct frame_name *stacks_names(
 	place = place_of(s->names, s->names_cnt, frame);
 	if (!place->names) {
 		place->frame = frame;
-		place->names = names_of(s, frame, &place->cnt);
+		place->names = names_of(s, frame, pid, &place->cnt);
 		s->names_used++;
 	}
 	*ret_cnt = place->cnt;
