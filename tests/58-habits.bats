@@ -119,6 +119,7 @@ hinted() { # COMMAND
 	need_option "run -F 99 cpu" "did you mean '--sample 99hz'?"
 	fsn run cpu --sample 99hz -d 0.1
 	need_option "run -g cpu" "did you mean '--by stack'?"
+	need_option "list inflight -p 1" "did you mean 'funcsnoop stack PID'?"
 	need_option "run -k cpu" "did you mean '--by stack'?"
 	fsn run cpu --by stack -d 0.1
 	need_option "-l" "did you mean 'list targets'?"
