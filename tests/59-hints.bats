@@ -156,6 +156,7 @@ hint_table() {
 		%llu blocks were not tracked: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%s not in the live memory: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
+		did you mean 'funcsnoop stack PID'?|list -p PID|58-habits: options of other tracers: the error names what does the same
 		a command follows --: 'funcsnoop run%s'|run PRESET COMMAND without --|the command of a preset follows two dashes
 		children of the command are not traced: %zu other processes map the same file and would pay for it; --force traces children|run COMMAND while very many map the file|children of a process that shares its file with many
 		to follow children, %zu other process%s pay%s for breakpoints, too; use --without children to spare them|run COMMAND while others map the file|other processes are spared by run
