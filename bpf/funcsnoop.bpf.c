@@ -50,7 +50,8 @@ int fsn_session(struct pt_regs *ctx)
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx)) {
 		if (is_counted(cookie))
 			return 1;
-		begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
+		begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx),
+			(cookie >> FSN_COOKIE_TURN_SHIFT & 1) << FSN_KEY_TURN_SHIFT,
 			HIJACK_SESSION, true, RUN_NOW);
 		/* The probe's overhead is part of the enclosing call. */
 		if (fsn_nesting && begun == COUNTED)

@@ -60,11 +60,17 @@ static __always_inline struct fsn_stat *stat_of_key(__u64 key)
 	return stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
 }
 
+/* Counts an abandoned call. While its link is replaced, its return may have come unseen. */
 __noinline int count_abandoned(__u64 key)
 {
 	struct fsn_stat *stat = stat_of_key(key);
+	__u32 turn = READ(ctl.turn);
 
-	if (stat)
+	if (!stat)
+		return 0;
+	if (turn && (key >> FSN_KEY_TURN_SHIFT ^ turn) & 1)
+		add(&stat->n.unseen, 1);
+	else
 		add(&stat->n.abandoned, 1);
 	return 0;
 }

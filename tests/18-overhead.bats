@@ -379,6 +379,53 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	fsn detach g
 }
 
+# Each link stays for 20 ms next to the one that replaces it. Files take turns, so that a link may be
+# replaced after another one was, as often as is odd.
+@test "overhead: run counts each call once while links of two files are replaced" {
+	local file i other=$BATS_TEST_TMPDIR/others
+
+	need_tool strace
+	[[ $(link_of) == session ]] || skip "no session links"
+	cp "$FIX/turns" "$other"
+	start_bg run strace -f --seccomp-bpf -o "$BATS_TEST_TMPDIR/strace" -e trace=unlinkat \
+		-e inject=unlinkat:delay_enter=20ms "$FUNCSNOOP" run g 'turn_*' --lib "$FIX/turns" \
+		--lib "$other" --output "$BATS_TEST_TMPDIR/json" --json
+	poll_until -t 120 grep -q "attached to" "$(bg_err run)"
+	for i in 1 2; do
+		for file in "$FIX/turns" "$other"; do
+			"$file" 0.9 1 >>"$BATS_TEST_TMPDIR/${file##*/}.own"
+		done
+	done
+	kill -INT "$(pgrep -P "$(bg_pid run)" -x funcsnoop)"
+	wait_bg run
+	assert_stderr_match "[0-9]+ more functions? left out meanwhile: 'turn_hot"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	for file in turns others; do
+		assert_eq "$(json -c --arg file "/$file" '[.[0].functions[] | select(.library | endswith($file))] |
+			map({(.name): .calls}) | add | [.turn_kept, .turn_nested, .turn_long]')" \
+			"$(awk -F'[= ]' '{ k += $2; n += $4; l += $6 } END { print "[" k "," n "," l "]" }' \
+				"$BATS_TEST_TMPDIR/$file.own")" "$file"
+	done
+	assert_json '[.[0].functions[] | select(.name | test("hot") | not) | .calls == .returns + .untimed,
+		.in_flight == 0, .abandoned == 0] | unique' '[true]'
+	assert_json '.[0].health.unmatched_returns' 0
+	holds_only ""
+}
+
+@test "overhead: a call in progress when run replaces its link is counted, and said to be untimed" {
+	[[ $(link_of) == session ]] || skip "no session links"
+	fsn run g 'turn_*' --lib "$FIX/turns" -- bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
+	assert_stderr_match '^funcsnoop run: [1-9][0-9]* calls? (was|were) in progress when a link was replaced: counted, not timed$'
+	fsn run g 'turn_*' --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/json" --json -- \
+		bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_eq "$(json '.[0].functions[] | select(.name == "turn_long").calls')" \
+		"$(sed -E 's/.* long=([0-9]+) .*/\1/' "$BATS_TEST_TMPDIR/own")"
+	assert_json '.[0].functions[] | select(.name == "turn_long") |
+		[.calls == .returns + .untimed, .untimed > 0, .in_flight, .abandoned]' '[true,true,0,0]'
+	assert_json '.[0].health.unseen > 0' true
+}
+
 @test "overhead: run with none removes nothing" {
 	fsn run g 'turn_*' --lib "$FIX/turns" --overhead none --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.2 1 >'$BATS_TEST_TMPDIR/own'"

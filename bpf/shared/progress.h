@@ -8,8 +8,8 @@
 #include "words.h"
 
 /*
- * Key of a slot, claimed and freed by compare-and-exchange of one word: generation (18
- * bits, so that two claims never have the same key), left (1), ghost (1), by-ret (1),
+ * Key of a slot, claimed and freed by compare-and-exchange of one word: generation (17
+ * bits, so that two claims never have the same key), turn (1), left (1), ghost (1), by-ret (1),
  * process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1 (21 bits).
  * fsn_call.where distinguishes calls of one function in one process: for a function of a
  * program it is the user stack pointer. A free slot has only a generation. A slot being
@@ -22,6 +22,9 @@
  * FSN_KEY_LEFT marks a call that left through a tracked tail call; fsn_marks has the
  * target. Such a call leaves no ghost when it is abandoned, because its return could not
  * be distinguished from another call's.
+ *
+ * A session link sees only the returns of calls whose entries it has seen. FSN_KEY_TURN is the
+ * turn bit of its cookies, so that calls of a replaced link are known.
  */
 #define FSN_KEY_FN_BITS    21
 #define FSN_KEY_TGID_SHIFT FSN_KEY_FN_BITS
@@ -29,11 +32,13 @@
 #define FSN_KEY_BYRET      (1ULL << 43)
 #define FSN_KEY_GHOST      (1ULL << 44)
 #define FSN_KEY_LEFT       (1ULL << 45)
-#define FSN_KEY_GEN        (1ULL << 46)
+#define FSN_KEY_TURN_SHIFT 46
+#define FSN_KEY_TURN       (1ULL << FSN_KEY_TURN_SHIFT)
+#define FSN_KEY_GEN        (1ULL << 47)
 #define FSN_KEY_FN_MASK    ((1ULL << FSN_KEY_FN_BITS) - 1)
 #define FSN_KEY_TGID_MASK  (((1ULL << FSN_KEY_TGID_BITS) - 1) << FSN_KEY_TGID_SHIFT)
 #define FSN_KEY_CALL_MASK  (FSN_KEY_FN_MASK | FSN_KEY_TGID_MASK)
-#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET | FSN_KEY_GHOST | FSN_KEY_LEFT)
+#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET | FSN_KEY_GHOST | FSN_KEY_LEFT | FSN_KEY_TURN)
 #define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 

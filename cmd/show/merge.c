@@ -43,7 +43,7 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
 			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
 	n.no_slot = stats_func_untimed(f) - n.jumped;
-	n.sampled_out = n.inner = 0;
+	n.sampled_out = n.inner = n.unseen = 0;
 	counts_add(&sum->n, &n);
 	sum->timed |= f->timed;
 	sum->nested |= f->nested;

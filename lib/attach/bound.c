@@ -150,10 +150,11 @@ static int file_of(const struct shed *s, const struct link_multi_info *link)
 }
 
 /*
- * Removes the probes of left-out functions from @link, and marks the others with the parity of
- * @turn.
+ * Copies the probes of @link to @offsets and @cookies, without those of left-out functions and with
+ * the parity of @turn. Returns their number.
  */
-static void cut_link(const struct shed *s, struct link_multi_info *link, uint32_t turn)
+static uint32_t cut_link(const struct shed *s, const struct link_multi_info *link, uint32_t turn,
+	unsigned long *offsets, uint64_t *cookies)
 {
 	uint64_t bit = 1ULL << FSN_COOKIE_TURN_SHIFT;
 	uint32_t cnt = 0;
@@ -163,38 +164,85 @@ static void cut_link(const struct shed *s, struct link_multi_info *link, uint32_
 
 		if (is_left_out(s, cookie))
 			continue;
-		link->offsets[cnt] = link->offsets[i];
-		link->cookies[cnt++] = turn & 1 ? cookie | bit : cookie & ~bit;
+		offsets[cnt] = link->offsets[i];
+		cookies[cnt++] = turn & 1 ? cookie | bit : cookie & ~bit;
 	}
-	link->cnt = cnt;
+	return cnt;
+}
+
+struct handing {
+	const struct shed *s;
+	size_t replaced; /* links */
+	int code;
+	unsigned char *gone; /* of each function, for slots_unsee() */
+};
+
+struct old_link {
+	int fd;    /* -1: not replaced */
+	bool ends; /* it has no probes of entries */
+};
+
+static unsigned int turn_of(const struct link_multi_info *link)
+{
+	return link->cookies[0] >> FSN_COOKIE_TURN_SHIFT & 1;
+}
+
+static bool has_entries(const struct link_multi_info *link)
+{
+	uint32_t kind = link->cookies[0] >> FSN_COOKIE_KIND_SHIFT & 15;
+
+	return kind <= FSN_COUNT || (kind >= FSN_SAME && kind <= FSN_ARRIVE);
 }
 
 /*
- * Attaches the new link before it unpins the old one (bpf/handover.bpf.h). *@ret_old is the old
- * link, which the caller closes; unchanged if nothing was replaced.
+ * Marks the calls whose returns no probe sees after @link is closed: of left-out functions, and those
+ * that started at a session link, because each session link sees only returns of its own calls.
  */
-static int replace_link(const struct shed *s, const char *name, uint32_t turn, int *ret_old)
+static void mark_gone(struct handing *h, const struct link_multi_info *link)
 {
+	for (uint32_t i = 0; i < link->cnt; i++) {
+		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+
+		if (fn < h->s->fn_cnt && is_left_out(h->s, link->cookies[i]))
+			h->gone[fn] = 3;
+		else if (fn < h->s->fn_cnt && link->is_session)
+			h->gone[fn] |= 1 << turn_of(link);
+	}
+}
+
+/*
+ * Replaces link @name unless its parity is that of @turn. Attaches the new link before it unpins the
+ * old one (bpf/call.bpf.h). *@ret_old is the old link, which the caller closes; unchanged if nothing
+ * was replaced.
+ */
+static int replace_link(
+	struct handing *h, const char *name, uint32_t turn, struct old_link *ret_old)
+{
+	const struct shed *s = h->s;
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), new_fd = -1, prog_fd = -1;
 	__cleanup(link_multi_info_done) struct link_multi_info link = {};
+	_cleanup_free_ unsigned long *offsets = NULL;
+	_cleanup_free_ uint64_t *cookies = NULL;
 	struct link_probes probes;
 	char new_name[64];
-	uint32_t before;
 	int code = fd < 0 ? fd : link_get_multi(fd, &link);
 
-	if (code == -EINVAL) /* not a multi link */
+	/* Not a multi link, or replaced before. */
+	if (code == -EINVAL || code == -ENOENT)
 		return 0;
 	if (code)
 		return code;
-	probes = (struct link_probes) { .file_fd = file_of(s, &link) };
-	before = link.cnt;
-	cut_link(s, &link, turn);
-	if (link.cnt == before || probes.file_fd < 0)
+	if (!link.cnt || turn_of(&link) == (turn & 1))
 		return 0;
-	probes.offsets = link.offsets;
-	probes.cookies = link.cookies;
-	probes.cnt = link.cnt;
-	if (link.cnt) {
+	offsets = xcalloc(link.cnt, sizeof(*offsets));
+	cookies = xcalloc(link.cnt, sizeof(*cookies));
+	probes = (struct link_probes) { .file_fd = file_of(s, &link),
+		.offsets = offsets,
+		.cookies = cookies,
+		.cnt = cut_link(s, &link, turn, offsets, cookies) };
+	if (probes.cnt == link.cnt || probes.file_fd < 0)
+		return 0;
+	if (probes.cnt) {
 		prog_fd = bpf_prog_get_fd_by_id(link.prog_id);
 		if (prog_fd < 0)
 			return -errno;
@@ -214,7 +262,8 @@ static int replace_link(const struct shed *s, const char *name, uint32_t turn, i
 	if (!code && unlinkat(s->dir_fd, name, 0))
 		code = -errno;
 	if (!code) {
-		*ret_old = fd;
+		mark_gone(h, &link);
+		*ret_old = (struct old_link) { fd, !has_entries(&link) };
 		fd = -1;
 	}
 	return code;
@@ -226,18 +275,21 @@ static void *close_old(void *arg)
 	return NULL;
 }
 
-/* Closes links in parallel, because each close waits for RCU grace periods. */
-static void close_all(int *fds, size_t cnt)
+/*
+ * Closes links with or without entries, as @ends says. In parallel, because each close waits for RCU
+ * grace periods.
+ */
+static void close_all(struct old_link *old, size_t cnt, bool ends)
 {
 	pthread_t *thread = xcalloc(cnt + 1, sizeof(*thread));
 	bool *there = xcalloc(cnt + 1, sizeof(*there));
 
 	for (size_t i = 0; i < cnt; i++) {
-		if (fds[i] < 0)
+		if (old[i].fd < 0 || old[i].ends != ends)
 			continue;
-		there[i] = !pthread_create(&thread[i], NULL, close_old, &fds[i]);
+		there[i] = !pthread_create(&thread[i], NULL, close_old, &old[i].fd);
 		if (!there[i])
-			close(fds[i]);
+			close(old[i].fd);
 	}
 	for (size_t i = 0; i < cnt; i++)
 		if (there[i])
@@ -265,37 +317,65 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 	return dir ? 0 : -errno;
 }
 
-struct handing {
-	const struct shed *s;
-	size_t replaced; /* links */
-	int code;
-};
-
-/* Runs in a helper process, because an interrupted close leaves orphaned breakpoints. */
-static void hand_over(void *arg)
+/* Counts the calls in progress whose links are closed. */
+static void unsee_gone(const struct handing *h)
 {
-	struct handing *h = arg;
-	struct fsn_ctl *ctl = h->s->ctl.addr;
-	uint32_t turn = ctl->turns + 1 ? ctl->turns + 1 : 2;
-	char **names = NULL;
-	size_t cnt = 0;
-	int code = list_links(h->s->dir_fd, &names, &cnt), *old = xcalloc(cnt + 1, sizeof(*old));
+	_cleanup_group_ struct group *g = NULL;
 
+	if (!group_open(h->s->fs, h->s->name, true, &g, NULL))
+		(void)!slots_unsee(g, h->gone);
+}
+
+/*
+ * Replaces the links with parity @bit in a turn of the other parity, because the BPF programs
+ * distinguish an old link from its replacement by that. Closes links of returns first, so that no
+ * return is seen without its call.
+ */
+static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t bit)
+{
+	struct old_link *old = xcalloc(cnt + 1, sizeof(*old));
+	struct fsn_ctl *ctl = h->s->ctl.addr;
+	uint32_t turn = ctl->turns + 1;
+	size_t before = h->replaced;
+	int code = 0;
+
+	while (!turn || (turn & 1) == bit)
+		turn++;
 	ctl->turns = turn;
 	__atomic_store_n(&ctl->turn, turn, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < cnt; i++) {
 		int one;
 
-		old[i] = -1;
-		one = replace_link(h->s, names[i], turn, &old[i]);
-		h->replaced += old[i] >= 0;
+		old[i].fd = -1;
+		one = replace_link(h, names[i], turn, &old[i]);
+		h->replaced += old[i].fd >= 0;
 		code = code ? code : one;
-		free(names[i]);
 	}
-	free(names);
-	close_all(old, cnt);
+	close_all(old, cnt, true);
+	close_all(old, cnt, false);
 	free(old);
+	if (h->replaced > before)
+		unsee_gone(h);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
+	return code;
+}
+
+/* Runs in a helper process, because an interrupted close leaves orphaned breakpoints. */
+static void hand_over(void *arg)
+{
+	struct handing *h = arg;
+	char **names = NULL;
+	size_t cnt = 0;
+
+	int code = list_links(h->s->dir_fd, &names, &cnt);
+
+	h->gone = xcalloc(h->s->fn_cnt + 1, sizeof(*h->gone));
+	for (uint32_t bit = 0; !code && bit < 2; bit++)
+		code = hand_over_turn(h, names, cnt, bit);
+	for (size_t i = 0; i < cnt; i++)
+		free(names[i]);
+	free(names);
+	free(h->gone);
 	h->code = code;
 }
 

@@ -144,7 +144,7 @@ static void calls_describe(const struct group *g, struct slot_call *calls, size_
 
 #define BRACKETS 3
 
-enum verdict { KEEP, AS_GHOST, FOR_GOOD };
+enum verdict { KEEP, AS_GHOST, FOR_GOOD, UNSEEN };
 
 struct entry {
 	uint64_t key, where, start;
@@ -263,13 +263,15 @@ static void give_up(struct sweep *s, const struct entry *e)
 	struct fsn_set *set = (struct fsn_set *)s->slots.addr + e->set;
 	struct fsn_stat *stats = s->stats.addr;
 	struct fsn_held *held = s->held.addr;
+	struct fsn_counts *n;
 
 	if (e->verdict == AS_GHOST && !(e->key & FSN_KEY_LEFT))
 		next |= (e->key & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
 	if (!__atomic_compare_exchange_n(&set->key[e->way], &expected, next, false,
 		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	__atomic_fetch_add(&stats[slot_fn(e->key)].n.abandoned, 1, __ATOMIC_SEQ_CST);
+	n = &stats[slot_fn(e->key)].n;
+	__atomic_fetch_add(e->verdict == UNSEEN ? &n->unseen : &n->abandoned, 1, __ATOMIC_SEQ_CST);
 	if (e->way)
 		__atomic_fetch_sub(&held->cnt[e->pid & (FSN_HELD_CNT - 1)], 1, __ATOMIC_SEQ_CST);
 	s->given_up++;
@@ -339,7 +341,7 @@ struct group_begun group_begun(const struct group *g)
 		begun.calls += n->calls;
 		if (i % g->meta.fn_cnt < g->meta.timed_cnt)
 			begun.open += n->calls + n->revived - n->returns - n->abandoned -
-				n->no_slot - n->sampled_out - n->jumped - n->inner;
+				n->no_slot - n->sampled_out - n->jumped - n->inner - n->unseen;
 	}
 	return begun;
 }
@@ -394,6 +396,38 @@ size_t places_sweep(const struct group *g)
 	return swept;
 }
 
+static int sweep_begin(struct sweep *s)
+{
+	const struct group *g = s->g;
+	int code;
+
+	s->set_cnt = sets_cnt(g);
+	code = map_mmap(group_fd(g, MAPID_SLOTS), s->set_cnt * sizeof(struct fsn_set), &s->slots);
+	if (!code)
+		code = map_mmap(group_fd(g, MAPID_HELD), sizeof(struct fsn_held), &s->held);
+	if (!code)
+		code = map_mmap(group_fd(g, MAPID_STATS), g->meta.fn_cnt * sizeof(struct fsn_stat),
+			&s->stats);
+	if (!code)
+		collect(s);
+	return code;
+}
+
+int slots_unsee(struct group *g, const unsigned char *gone)
+{
+	__cleanup(sweep_done) struct sweep s = { .g = g };
+	int code = sweep_begin(&s);
+
+	for (size_t i = 0; i < s.cnt; i++) {
+		uint64_t key = s.entry[i].key;
+
+		if (gone[slot_fn(key)] >> (key >> FSN_KEY_TURN_SHIFT & 1) & 1)
+			s.entry[i].verdict = UNSEEN;
+	}
+	give_up_all(&s);
+	return code;
+}
+
 int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 {
 	__cleanup(sweep_done) struct sweep s = { .g = g };
@@ -403,16 +437,9 @@ int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 	g->swept = true;
 	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
-	s.set_cnt = sets_cnt(g);
-	code = map_mmap(group_fd(g, MAPID_SLOTS), s.set_cnt * sizeof(struct fsn_set), &s.slots);
-	if (!code)
-		code = map_mmap(group_fd(g, MAPID_HELD), sizeof(struct fsn_held), &s.held);
-	if (!code)
-		code = map_mmap(group_fd(g, MAPID_STATS), g->meta.fn_cnt * sizeof(struct fsn_stat),
-			&s.stats);
+	code = sweep_begin(&s);
 	if (code)
 		return err_sys(err, code, "cannot sweep group '%s'", g->name);
-	collect(&s);
 	judge_all(&s);
 	give_up_all(&s);
 	*ret_cnt = s.given_up;

@@ -322,6 +322,13 @@ int slots_read_dead(const struct group *g, struct slot_call **ret_calls, size_t 
 int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err);
 
 /*
+ * Frees the slots of calls in progress whose links are gone, so that no probe sees their ends, and
+ * counts them as unseen. @gone has for each function the mask of the turns of such links, 1 << turn.
+ * @g must be open for writing. Returns 0 or an error of mmap(2).
+ */
+int slots_unsee(struct group *g, const unsigned char *gone);
+
+/*
  * Adds to @ret_dead, by function, the calls in progress that cannot return. For readers, which
  * cannot sweep. Returns 0, -EACCES or -EPERM if the reader cannot see calls in progress, or
  * -ENOMEM.

@@ -86,7 +86,7 @@ static void counts_since(struct fsn_counts *n, const struct fsn_counts *was)
 static uint64_t raw_in_flight(const struct fsn_counts *n)
 {
 	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
-		n->sampled_out - n->jumped - n->inner;
+		n->sampled_out - n->jumped - n->inner - n->unseen;
 }
 
 /* Only extremes of epochs that count in @view. */
@@ -158,7 +158,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	else
 		f->abandoned = f->n.abandoned - f->n.revived;
 	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out +
-		f->n.jumped + f->n.inner;
+		f->n.jumped + f->n.inner + f->n.unseen;
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 

@@ -121,7 +121,7 @@ void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_co
  * Statistics of a function. For timed functions:
  *
  *	n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
- *	+ n.inner + lost
+ *	+ n.inner + n.unseen + lost
  *
  * For other functions returns and times are meaningless, and all calls are untimed.
  */
