@@ -377,7 +377,7 @@ int bpffs_get(int dir_fd, const char *name, unsigned int flags)
  */
 
 #define LOCK         "~lock"
-#define LOCK_WAIT_MS 5000
+#define LOCK_WAIT_MS 20000
 #define LOCK_POLL_MS 20
 #define LOCK_TRIES   16 /* if other commands remove and make it meanwhile */
 

@@ -51,7 +51,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 void bpffs_close(struct bpffs *fs);
 
 /*
- * Takes the writers' lock until bpffs_unlock() or bpffs_close(). Waits up to 5 s, then fails with
+ * Takes the writers' lock until bpffs_unlock() or bpffs_close(). Waits up to 20 s, then fails with
  * -EBUSY and names the holder. Removes expired groups, and incomplete groups of killed writers
  * with their breakpoints.
  *
