@@ -409,6 +409,14 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
+/* A function whose cold code is elsewhere has ranges, and begins with the first (DWARF 5, 2.17). */
+static bool entry_of(Dwarf_Die *die, Dwarf_Addr *ret_addr)
+{
+	Dwarf_Addr base, end;
+
+	return !dwarf_entrypc(die, ret_addr) || dwarf_ranges(die, 0, &base, ret_addr, &end) > 0;
+}
+
 /*
  * An address can have several entries, if the linker folded functions: prefer that of the symbol.
  */
@@ -420,7 +428,7 @@ static void visit(struct search *s, Dwarf_Die *die)
 	size_t at;
 	bool named;
 
-	if (dwarf_entrypc(die, &addr))
+	if (!entry_of(die, &addr))
 		return;
 	at = FIRST_WHERE(s->cnt, i, s->funcs[i].addr >= addr);
 	for (; at < s->cnt && s->funcs[at].addr == addr; at++) {
