@@ -20,18 +20,32 @@
 #define __core __attribute__((preserve_access_index))
 
 struct mm_struct {
-	unsigned long start_stack;
+	unsigned long start_code, start_stack;
 	unsigned long exec_vm; /* executable pages */
 } __core;
 
 struct kernel_siginfo {
 	int si_code;
+	struct {
+		struct {
+			void *_addr;
+		} _sigfault;
+	} _sifields;
+} __core;
+
+struct k_sigaction {
+	struct {
+		void *sa_handler;
+	} sa;
 } __core;
 
 struct signal_struct {
 	struct {
 		int counter;
 	} live; /* threads that have not exited */
+	unsigned int flags;
+	int group_exit_code;
+	struct mm_struct *oom_mm; /* not NULL: the OOM killer chose the process */
 } __core;
 
 struct thread_info {
@@ -124,7 +138,7 @@ struct task_struct {
 	unsigned int flags;
 	/* 32 bits; a byte in 7.2, which libbpf relocates for unsigned types only */
 	unsigned int on_cpu;
-	int exit_state;
+	int exit_state, exit_code;
 	__u64 self_exec_id; /* incremented with each exec; 64 bits since 5.7 */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

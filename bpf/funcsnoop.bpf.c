@@ -31,6 +31,7 @@
 #include "wait.bpf.h"
 #include "core.bpf.h"
 #include "stacks.bpf.h"
+#include "crash.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

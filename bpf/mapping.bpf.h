@@ -200,7 +200,7 @@ __noinline int mapping_step(struct mapping *m, __u64 at)
 {
 	__u64 end, n = 0, first = 1 + RANGE_ENDS;
 
-	if (!fsn_walks_stacks || !m ||
+	if (!m ||
 		bpf_probe_read_kernel(m->node, sizeof(m->node), (void *)NODE_AT(m->entry)))
 		return -1;
 	end = m->node[RANGE_ENDS] ? RANGE_ENDS : m->node[RANGE_LAST] & 255;
@@ -360,7 +360,7 @@ __noinline int mapping_turn(struct mapping *m, __u64 at)
 	struct vm_area_struct___node *vma = NULL;
 
 	/* The verifier also checks this on kernels without the member. */
-	if (!fsn_walks_stacks || !m || !bpf_core_field_exists(vma->vm_rb))
+	if (!m || !bpf_core_field_exists(vma->vm_rb))
 		return -1;
 	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct___node, vm_rb));
 	if (bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
@@ -419,7 +419,7 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
 {
 	int end = 0;
 
-	if (!fsn_walks_stacks || !m)
+	if (!m)
 		return FSN_WALK_LOST;
 	if (at >= m->start && at < m->end) {
 		m->offset += at - m->at;
@@ -489,7 +489,7 @@ __noinline int mapping_name(struct mapping *m)
 	struct fsn_file_id id;
 	__u64 dentry;
 
-	if (!fsn_walks_stacks || !m)
+	if (!m)
 		return 0;
 	file = (void *)m->file;
 	id = m->id; /* 6.1 does not accept a map value as a key */

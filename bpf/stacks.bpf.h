@@ -631,38 +631,41 @@ struct bpf_iter__task {
 	struct task_struct *task;
 } __core;
 
-/*
- * Lists the registers of all sleeping threads, as they were at their entry to the kernel.
- */
+/* Stores the registers of @task at its entry to the kernel, and its return probes. */
+static __always_inline void thread_fill(struct fsn_thread *at, struct task_struct *task)
+{
+	struct mm_struct___walk *mm = (void *)task->mm;
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	struct return_instance *ri = NULL;
+
+	at->pid = task->tgid;
+	at->tid = task->pid;
+	at->switches = task->nvcsw + task->nivcsw;
+	at->pc = REG_IP(regs);
+	at->sp = REG_SP(regs);
+	at->fp = REG_FP(regs);
+	at->trampoline = mm->uprobes_state.xol_area->vaddr;
+	if (task->utask)
+		ri = task->utask->return_instances;
+#pragma unroll
+	for (int i = 0; i < FSN_RETURNS_MAX; i++) {
+		if (!ri || bpf_core_read(&at->place[i], sizeof(at->place[i]), &ri->stack) ||
+			bpf_core_read(&at->to[i], sizeof(at->to[i]), &ri->orig_ret_vaddr) ||
+			bpf_core_read(&ri, sizeof(ri), &ri->next))
+			break;
+	}
+}
+
+/* Lists all sleeping threads. */
 SEC("iter/task")
 int fsn_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct fsn_thread at = {};
-	struct return_instance *ri = NULL;
-	struct mm_struct___walk *mm;
-	struct pt_regs *regs;
 
 	if (!task || !task->mm || !task->__state)
 		return 0;
-	mm = (void *)task->mm;
-	regs = (void *)bpf_task_pt_regs(task);
-	at.pid = task->tgid;
-	at.tid = task->pid;
-	at.switches = task->nvcsw + task->nivcsw;
-	at.pc = REG_IP(regs);
-	at.sp = REG_SP(regs);
-	at.fp = REG_FP(regs);
-	at.trampoline = mm->uprobes_state.xol_area->vaddr;
-	if (task->utask)
-		ri = task->utask->return_instances;
-#pragma unroll
-	for (int i = 0; i < FSN_RETURNS_MAX; i++) {
-		if (!ri || bpf_core_read(&at.place[i], sizeof(at.place[i]), &ri->stack) ||
-			bpf_core_read(&at.to[i], sizeof(at.to[i]), &ri->orig_ret_vaddr) ||
-			bpf_core_read(&ri, sizeof(ri), &ri->next))
-			break;
-	}
+	thread_fill(&at, task);
 	bpf_seq_write(ctx->meta->seq, &at, sizeof(at));
 	return 0;
 }

@@ -189,6 +189,20 @@ void watch_step(struct watch *w, const struct words *groups);
  */
 int list_inflight(struct globals *g, const struct words *words, const struct list_options *choice);
 
+/* --- list_crashes.c --------------------------------------------------------------------------- */
+
+/*
+ * Lists the processes that died in the groups named in @words after the first word, or in all
+ * groups. Returns the exit status.
+ */
+int list_crashes(struct globals *g, const struct words *words, const struct list_options *choice);
+
+/* Reports processes that died since the last step on standard error, each once. */
+struct crash_watch;
+struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs);
+void crash_watch_free(struct crash_watch *w);
+void crash_watch_step(struct crash_watch *w, const struct words *groups);
+
 /* --- list_allocations.c ----------------------------------------------------------------------- */
 
 /*

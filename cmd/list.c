@@ -361,10 +361,14 @@ static int run(struct globals *g, int argc, char **argv)
 		l->stacks |= l->lines;
 		return list_inflight(g, &o.words, l);
 	}
+	if (!strcmp(what, "crashes") && !l->all && !option_given("older-than")) {
+		l->stacks |= l->lines;
+		return list_crashes(g, &o.words, l);
+	}
 	if (!strcmp(what, "allocations") && !l->all && !l->stacks)
 		return list_allocations(g, &o.words, l);
 	if (l->lines)
-		return cmd_usage(g, "--lines goes with 'list inflight' and 'list allocations'");
+		return cmd_usage(g, "--lines goes with 'list inflight', 'list crashes' and 'list allocations'");
 	if (l->by || l->min_bytes || l->top)
 		return cmd_usage(g, "--by and --top go with 'list allocations'");
 	if (l->all || l->stacks || option_given("older-than"))
@@ -385,10 +389,10 @@ static int run(struct globals *g, int argc, char **argv)
 
 const struct command cmd_list = { "list", "[functions|inflight|...]",
 	"what is attached, and what it holds", run, ON_LIST,
-	"[GROUP...]\nfunctions GROUP...\npresets\ntargets FUNCTION...\ninflight [GROUP...]\n"
-	"allocations [GROUP...]",
+	"[GROUP...]\nfunctions GROUP...\npresets\ntargets FUNCTION...\n"
+	"inflight|crashes [GROUP...]\nallocations [GROUP...]",
 	"Show what is attached, the functions of groups, the presets, what could be\n"
-	"probed, calls that have not returned, or memory that was not freed.\v"
+	"probed, calls in flight, processes that died, or memory that was not freed.\v"
 	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
 	"shows that it can't be running any more.\n"
 	"Example: funcsnoop list inflight --older-than 10s --stack" };

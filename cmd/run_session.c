@@ -22,7 +22,7 @@
 #include "show/list.h"
 
 #define SILENT_NS 1000000000ULL /* a longer attach prints its progress */
-#define LOOK_NS   500000000ULL  /* between looks for the group */
+#define LOOK_NS   100000000ULL  /* between looks for the group, and for processes that died */
 
 struct session {
 	struct options *o;
@@ -33,6 +33,7 @@ struct session {
 	struct await *await; /* libraries, or NULL */
 	struct shed *shed;   /* what it costs, or NULL */
 	struct watch *watch; /* files that stacks lead through, or NULL */
+	struct crash_watch *crashes; /* NULL before the group is attached */
 	struct started child;
 	bool gone; /* COMMAND may run */
 	struct terminal terminal; /* as it was before COMMAND */
@@ -232,6 +233,7 @@ static int begin(struct session *s, struct err *err)
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
 	bpffs_unlock(&s->fs);
+	s->crashes = crash_watch_new(s->o->g, &s->fs);
 	if (!s->o->command)
 		tell_attached(s, processes);
 	else if (a->attach.children && processes)
@@ -256,6 +258,9 @@ static void look_for_files(struct session *s)
 		await_groups(s->await, &groups);
 	if (s->watch)
 		watch_step(s->watch, &groups);
+	/* The screen is not ours while a table is redrawn on it. */
+	if (!s->o->stats.watch)
+		crash_watch_step(s->crashes, &groups);
 }
 
 /* For stats and stream: their eyes are open. */
@@ -476,7 +481,7 @@ static int look(struct session *s)
 	o->stats.until_fd = o->stream.until_fd = s->child.pid ? s->child.fd : 0;
 	o->stats.ready = o->stream.ready = let_command_go;
 	o->stats.ready_arg = o->stream.ready_arg = s;
-	o->stats.tick = o->stream.tick = s->await || s->watch || s->shed ? tick : NULL;
+	o->stats.tick = o->stream.tick = tick;
 	o->stream.duration_ns = o->duration_ns;
 	if (o->streams)
 		status = stream_run(&o->stream);
@@ -498,6 +503,9 @@ static int look(struct session *s)
 		await_groups(s->await, &o->stats.names);
 	else
 		status = await_over(s, status);
+	/* All that have died, now that their calls are printed. */
+	for (int i = 0; i < 2; i++)
+		crash_watch_step(s->crashes, &o->stats.names);
 	if (!there || s->born.code || !o->stats.names.cnt)
 		return status;
 	if (o->table_apart) {
@@ -518,6 +526,7 @@ static void session_done(struct session *s)
 	started_done(&s->child);
 	shed_free(s->shed);
 	watch_free(s->watch);
+	crash_watch_free(s->crashes);
 	await_free(s->await);
 	keeper_free(s->keeper);
 	draft_free(s->draft);
@@ -597,7 +606,9 @@ int run_session(struct options *o)
 	status = look(&s);
 	tell_shed(&s);
 	shed_free(TAKE_PTR(s.shed));
-	watch_free(TAKE_PTR(s.watch)); /* what is somebody's is not gone */
+	/* Close all maps, because the keeper waits until they are gone. */
+	watch_free(TAKE_PTR(s.watch));
+	crash_watch_free(TAKE_PTR(s.crashes));
 	if (keeper_finish(s.keeper, &err)) {
 		err_wrap(&err, "cannot detach group '%s'", o->name);
 		status = cmd_fail(o->g, &err);

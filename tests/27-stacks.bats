@@ -849,7 +849,7 @@ line_of() { # FILE TEXT
 	fsn stats st --format folded --lines
 	assert_output_match ';main;st_case;st_around;st_call;st_leaf 1$'
 	fsn -s 2 list --lines
-	assert_stderr_match "--lines goes with 'list inflight' and 'list allocations'"
+	assert_stderr_match "--lines goes with 'list inflight', 'list crashes' and 'list allocations'"
 	fsn detach st
 }
 

@@ -363,7 +363,7 @@ after"
 	complete_words set one ""
 	assert_output ""
 	complete_words list ""
-	assert_words functions presets targets inflight allocations one two-2
+	assert_words functions presets targets inflight crashes allocations one two-2
 	complete_words list functions o
 	assert_words one
 	complete_words list presets ""

@@ -140,7 +140,7 @@ refute_stderr_match() { # REGEX
 jq() {
 	local args=() arg values=0 parsed='' filter='' begin='top | ' top='def top: if type == "object" and .version == 1 then
 		if .error then del(.version) | .error |= .message
-		else .groups // .calls // .allocations // .presets // .targets // .threads // del(.version)
+		else .groups // .calls // .crashes // .allocations // .presets // .targets // .threads // del(.version)
 		end else . end; '
 
 	for arg; do

@@ -479,6 +479,56 @@ struct fsn_event {
 	unsigned int pad;
 };
 
+/* --- processes that died ---------------------------------------------------------------------- */
+
+#define FSN_CRASHES      16 /* the last ones */
+#define FSN_CRASH_CALLS  16 /* innermost ones */
+#define FSN_CRASH_WORDS  2048
+#define FSN_CRASH_MAPS   48
+#define FSN_CRASH_FILES  64 /* whose names are kept */
+
+#define FSN_CRASH_HAS_ADDR 1U
+#define FSN_CRASH_OOM      2U /* the OOM killer has chosen it */
+#define FSN_CRASH_PENDING  4U /* why it died is known when its last thread has exited */
+
+struct fsn_crash_call {
+	unsigned long long start; /* CLOCK_MONOTONIC, ns */
+	unsigned long long age_ns;
+	unsigned long long where; /* as in its slot */
+	struct fsn_args args;
+	unsigned int fn, tid;
+	unsigned int has_args, pad;
+};
+
+/* A mapping that a word of the stack points to; .id is 0 unless it is a file's code. */
+struct fsn_crash_map {
+	unsigned long long start, end, offset;
+	struct fsn_file_id id;
+};
+
+/*
+ * A process that was ended by a signal or by an exit status other than 0. Its stack is copied as it
+ * is, together with the mappings of the code that it may refer to: a command that knows unwind
+ * tables makes frames of it.
+ */
+struct fsn_crash {
+	unsigned long long seq;     /* its number + 1; 0 while it is being written */
+	unsigned long long time_ns; /* CLOCK_MONOTONIC */
+	unsigned long long start;   /* of the process: CLOCK_BOOTTIME, ns */
+	unsigned long long addr;    /* whose access has failed */
+	unsigned int signal;        /* 0: it has exited with .status */
+	unsigned int status;
+	unsigned int flags;         /* FSN_CRASH_... */
+	unsigned int call_cnt;      /* calls in progress, more than FSN_CRASH_CALLS perhaps */
+	unsigned int map_cnt, word_cnt;
+	char comm[FSN_COMM_LEN];    /* of the thread */
+	struct fsn_thread at;       /* the thread that took the signal or exited */
+	struct fsn_crash_call call[FSN_CRASH_CALLS];
+	struct fsn_crash_map map[FSN_CRASH_MAPS];
+	unsigned long long stack_at, stack_start; /* address of .stack[0]; of the mapping */
+	unsigned long long stack[FSN_CRASH_WORDS];
+};
+
 /* --- the switches --------------------------------------------------------------------------- */
 
 /*
@@ -570,6 +620,7 @@ struct fsn_ctl {
 	unsigned long long until_ns;
 	unsigned long long over_jiffy;
 	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
+	unsigned long long crashes; /* processes in fsn_crashes, ever */
 	unsigned int turns;
 	/* how often commands have built tables for files that walks have met */
 	unsigned int tables;

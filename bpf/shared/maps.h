@@ -197,7 +197,7 @@ struct fsn_text {
 	X(CALLERS, callers, SPARSE(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
 	X(CALLED, called, ARRAY(struct fsn_called), n->callers ? n->rows : 1, OWNER)   \
 	X(FILE_NAMES, file_names, HASH(struct fsn_file_id, struct fsn_file_name),      \
-		n->callers || n->stacks ? FSN_NAMED_FILES : 1, OWNER)                               \
+		n->callers || n->stacks ? FSN_NAMED_FILES : FSN_CRASH_FILES, OWNER)                               \
 	X(LAUNCHES, launches, ARRAY(struct fsn_launch), n->launches ? n->rows : 1, OWNER) \
 	X(KERNELS, kernels, SPARSE(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
 	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \
@@ -244,6 +244,9 @@ struct fsn_text {
 	X(STOPS, stops, HASH(unsigned int, struct fsn_stop),                           \
 		n->pauses ? FSN_HOLDS_MAX : 1, OWNER)                                  \
 	X(PAUSES, pauses, ARRAY(unsigned long long), n->pauses ? n->slots : 1, OWNER) \
+	X(CRASHES, crashes, ARRAY(struct fsn_crash), FSN_CRASHES, OWNER)                   \
+	X(CRASH_MORE, crash_more, TEXTS(struct fsn_more),                              \
+		n->has_more ? FSN_CRASHES * FSN_CRASH_CALLS : 1, OWNER)                \
 	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
 /* Maps with another definition in the BPF programs; ctl is their .bss. */

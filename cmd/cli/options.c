@@ -207,7 +207,7 @@ const struct option_row option_table[] = {
 		read_list_top, AT(list), .max = UINT64_MAX, .values = "10|1M" },
 	{ "all", 'a', ON_LIST, 0, NULL, "With 'inflight': include stale calls",
 		read_flag, AT(list.all) },
-	{ "stack", 0, ON_LIST, 0, NULL, "With 'inflight': print stacks of sleeping threads",
+	{ "stack", 0, ON_LIST, 0, NULL, "Stacks of sleeping threads ('inflight') or 'crashes'",
 		read_flag, AT(list.stacks) },
 	{ "lines", 0, ON_LIST, 0, NULL, "Add source lines to stacks and callers",
 		read_flag, AT(list.lines) },

@@ -481,6 +481,9 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	if (probes.place_cnt)
 		spec.progs |= 1U << ENGINE_END | 1U << ENGINE_ENTRY;
 	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
+	/* Groups of samples and waits record nothing. */
+	spec.crashes = !bare && !opts->holds &&
+		!(spec.progs & (1U << ENGINE_SAMPLE | 1U << ENGINE_WAIT));
 	by_pid = attach_links_by_pid(draft, opts, spec.mode);
 	if (opts->pids_fd > 0)
 		filter.pid_cnt = 0;
@@ -497,6 +500,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		return bare->work(e, &probes, by_pid, bare->arg, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
+	if (!code)
+		code = engine_watch_crashes(e, dir_fd, err);
 	/*
 	 * Last, so that a group's own program on a process exit tracepoint runs before the one that
 	 * removes the process from the filter.

@@ -254,6 +254,16 @@ struct thread_frame {
 _must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end);
 
+/*
+ * The same for processes that died: nothing of the kernel is needed. thread_stacks_of_crash() makes
+ * the stack of @crash, a record of @g; *ret_frames is NULL if it was not kept.
+ */
+struct fsn_crash;
+void thread_stacks_new_dead(bool lines, struct thread_stacks **ret_stacks);
+void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
+	const struct fsn_crash *crash, const struct thread_frame **ret_frames, size_t *ret_cnt,
+	enum fsn_walk_end *ret_end);
+
 /* --- what probes take here ------------------------------------------------------------------ */
 
 /* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */

@@ -91,6 +91,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, e->memory);
 	bpf_program__set_autoload(e->skel->progs.fsn_sleep, e->sleeps);
+	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, e->crashes);
+	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, e->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
@@ -144,6 +146,7 @@ int engine_new(
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
 	e->pauses = spec->pauses;
+	e->crashes = spec->crashes;
 	code = clones_new(spec->clone_first, spec->progs & 1U << ENGINE_TRACE, &e->clones, err);
 	if (code)
 		return code;

@@ -107,6 +107,7 @@ struct engine_spec {
 	uint32_t block_cnt; /* maximum number of tracked allocations; 0: none */
 	bool stack_holds; /* a thread that meets a file without an unwind table waits for it */
 	bool pauses;      /* processes may be stopped; subtract that from their calls */
+	bool crashes;     /* record processes that die */
 	bool key_wide;           /* some key needs more than a word */
 	bool key_late;           /* some row is found when its call returns */
 	bool asked;              /* some call returns the handle of a kernel */
@@ -219,6 +220,7 @@ struct engine {
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds, pauses, memory;
 	bool sleeps; /* the stack of a blocked call is recorded at each context switch */
+	bool crashes;
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
@@ -261,6 +263,9 @@ bool engine_sees_sleeps(const struct engine_spec *spec);
 
 /* Attaches and pins the program that records them, if engine_sees_sleeps(). */
 int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err);
+
+/* Attaches the programs that record processes that die, if the spec says so, and pins them. */
+int engine_watch_crashes(struct engine *e, int dir_fd, struct err *err);
 
 /*
  * Attaches and pins the programs that follow children, if the spec says so. Call it before

@@ -493,6 +493,17 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 
+int engine_watch_crashes(struct engine *e, int dir_fd, struct err *err)
+{
+	struct bpf_program *const progs[] = { e->skel->progs.fsn_crash_signal,
+		e->skel->progs.fsn_crash_exit };
+	int code = 0;
+
+	for (size_t i = 0; e->crashes && !code && i < ARRAY_SIZE(progs); i++)
+		code = attach_traced(e, progs[i], dir_fd, err);
+	return code;
+}
+
 int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err)
 {
 	return e->sleeps ? attach_traced(e, e->skel->progs.fsn_sleep, dir_fd, err) : 0;

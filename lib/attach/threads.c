@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Stacks of sleeping threads, without stopping them. A BPF iterator reads their registers and
-// process_vm_readv(2) reads their memory. Frames are unwound like in the BPF programs.
+// process_vm_readv(2) reads their memory. Frames are unwound like in the BPF programs. Stacks of
+// processes that died are unwound from the copy that the BPF programs made.
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -13,6 +15,7 @@
 #include "group/stacks.h"
 #include "internal.h"
 #include "proc/proc.h"
+#include "stats/stats.h"
 #include "unwind/python.h"
 #include "unwind/unwind.h"
 
@@ -48,6 +51,7 @@ struct thread_stacks {
 struct thread_walk {
 	struct thread_stacks *s;
 	const struct fsn_thread *at;
+	const struct fsn_crash *crash; /* NULL: the process lives */
 	const struct proc_maps *maps;
 	uint64_t pc, sp, fp;
 	bool exact; /* .pc is the next instruction, not a return address */
@@ -66,6 +70,14 @@ int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err 
 	if (!code)
 		*ret_stacks = TAKE_PTR(s);
 	return code;
+}
+
+void thread_stacks_new_dead(bool lines, struct thread_stacks **ret_stacks)
+{
+	struct thread_stacks *s = xcalloc(1, sizeof(*s));
+
+	s->lines = lines;
+	*ret_stacks = s;
 }
 
 /* The last stack: a process can have thousands of threads with large names. */
@@ -133,7 +145,7 @@ static struct thread_file *file_new(struct thread_stacks *s, pid_t pid, const st
 	file->dev = makedev(map->dev_major, map->dev_minor);
 	file->ino = map->ino;
 	file->path = xstrdup(map->path);
-	fd = proc_open_mapped("/proc", pid, map, NULL);
+	fd = pid ? proc_open_mapped("/proc", pid, map, NULL) : proc_open_regular(map->path, NULL);
 	if (fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &file->elf, NULL)) {
 		file->elf = NULL;
 		return file;
@@ -163,12 +175,24 @@ static const struct fsn_unwind_row *row_at(const struct unwind_rows *rows, uint6
 
 /* --- the stack ---------------------------------------------------------------------------------- */
 
+static bool read_copy(const struct fsn_crash *c, uint64_t addr, uint64_t *ret)
+{
+	uint64_t at = addr - c->stack_at, bytes = c->word_cnt * sizeof(*ret);
+
+	if (at >= bytes || bytes - at < sizeof(*ret))
+		return false;
+	memcpy(ret, (const char *)c->stack + at, sizeof(*ret));
+	return true;
+}
+
 static bool read_word(const struct thread_walk *w, uint64_t addr, uint64_t *ret)
 {
 	struct iovec to = { ret, sizeof(*ret) };
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
 	struct iovec from = { (void *)addr, sizeof(*ret) };
 
+	if (w->crash)
+		return read_copy(w->crash, addr, ret);
 	return process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
 }
 
@@ -277,7 +301,7 @@ static void note_python(struct thread_walk *w, struct thread_file *file, uint64_
 	const struct thread_frame *f = &w->s->frames[w->s->cnt - 1];
 	uint64_t addr;
 
-	if (w->python || !file || !file->elf || !is_eval(f) ||
+	if (w->python || w->crash || !file || !file->elf || !is_eval(f) ||
 		elf_file_offset_to_addr(file->elf, f->offset, &addr))
 		return;
 	w->python = file;
@@ -289,7 +313,8 @@ static enum fsn_walk_end step(struct thread_walk *w)
 {
 	uint64_t at = w->pc - !w->exact;
 	const struct proc_map *map = proc_maps_at(w->maps, at);
-	struct thread_file *file = map ? file_of(w->s, (pid_t)w->at->pid, map) : NULL;
+	pid_t pid = w->crash ? 0 : (pid_t)w->at->pid;
+	struct thread_file *file = map ? file_of(w->s, pid, map) : NULL;
 	uint64_t offset = map ? at - map->start + map->offset : at;
 	enum fsn_walk_end end;
 
@@ -402,4 +427,71 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	*ret_cnt = s->cnt;
 	*ret_end = end;
 	return 0;
+}
+
+/* --- of a process that died ---------------------------------------------------------------------- */
+
+static void crash_maps(const struct group *g, const struct fsn_crash *c, struct proc_maps *maps)
+{
+	char path[PATH_MAX];
+
+	maps->maps = xcalloc(FSN_CRASH_MAPS, sizeof(*maps->maps));
+	for (uint32_t i = 0; i < c->map_cnt && i < FSN_CRASH_MAPS; i++) {
+		const struct fsn_crash_map *m = &c->map[i];
+
+		if (!m->id.ino || !group_file_path(g, &m->id, path))
+			continue;
+		maps->maps[maps->cnt++] = (struct proc_map) { .start = m->start,
+			.end = m->end,
+			.offset = m->offset,
+			.dev_major = m->id.dev,
+			.dev_minor = m->id.version,
+			.ino = m->id.ino,
+			.exec = true,
+			.path = xstrdup(path) };
+	}
+}
+
+/* A call of a null pointer: no code is there, and the return address is where the call put it. */
+static bool step_out_of_nowhere(struct thread_walk *w)
+{
+	if (proc_maps_at(w->maps, w->pc))
+		return true;
+	add_frame(w->s, NULL, w->pc);
+#if defined(__x86_64__)
+	w->exact = false;
+	w->sp += 8;
+	return read_word(w, w->sp - 8, &w->pc) && find_return(w, w->sp - 8) &&
+		proc_maps_at(w->maps, w->pc - 1);
+#else
+	return false;
+#endif
+}
+
+void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
+	const struct fsn_crash *crash, const struct thread_frame **ret_frames, size_t *ret_cnt,
+	enum fsn_walk_end *ret_end)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+	struct thread_walk w = { .s = s,
+		.at = &crash->at,
+		.crash = crash,
+		.maps = &maps,
+		.pc = crash->at.pc,
+		.sp = crash->at.sp,
+		.fp = crash->at.fp,
+		.exact = true };
+	enum fsn_walk_end end = 0;
+
+	stack_done(s);
+	crash_maps(g, crash, &maps);
+	if (!step_out_of_nowhere(&w))
+		end = FSN_WALK_NOWHERE;
+	while (!end)
+		end = step(&w);
+	if (end == FSN_WALK_NO_MEMORY && crash->word_cnt == FSN_CRASH_WORDS)
+		end = FSN_WALK_DEEP;
+	*ret_frames = crash->word_cnt ? s->frames : NULL;
+	*ret_cnt = s->cnt;
+	*ret_end = end;
 }

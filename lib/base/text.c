@@ -163,7 +163,7 @@ static bool is_alnum(char c)
 int group_name_check(const char *name, struct err *err)
 {
 	static const char *const taken[] = { "functions", "presets", "inflight", "targets",
-		"allocations", "help", "all" };
+		"allocations", "crashes", "help", "all" };
 	size_t len = strlen(name);
 
 	if (!len)

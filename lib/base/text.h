@@ -85,8 +85,8 @@ static inline bool utf8_is_layout(const void *str, size_t len)
 
 /*
  * Returns 0 if @name is valid for a group: 1 to 32 letters, digits, _ and -, starting with a letter
- * or digit, except functions, presets, inflight, targets, allocations, help, all. Otherwise
- * -EINVAL.
+ * or digit, except functions, presets, inflight, targets, allocations, crashes, help, all.
+ * Otherwise -EINVAL.
  */
 int group_name_check(const char *name, struct err *err);
 

@@ -22,4 +22,7 @@ const struct notation *notation_of(const char *call, const char *arg);
  */
 const char *notation_text(const struct notation *n, uint64_t value, char buf[NOTATION_LEN]);
 
+/* Writes "SIGSEGV" or "SIGRTMIN+3" to @buf. Returns @buf, or NULL if there is no such signal. */
+const char *signal_name(uint64_t value, char buf[NOTATION_LEN]);
+
 #endif

@@ -228,7 +228,7 @@ static const char *flags_text(const struct notation *n, uint64_t value, char *bu
 	return len ? buf : NULL;
 }
 
-static const char *signal_text(uint64_t value, char *buf)
+const char *signal_name(uint64_t value, char buf[NOTATION_LEN])
 {
 	const char *name = value < NSIG ? sigabbrev_np((int)value) : NULL;
 	int rt = (int)value - SIGRTMIN;
@@ -258,7 +258,7 @@ const char *notation_text(const struct notation *n, uint64_t value, char buf[NOT
 		snprintf(buf, NOTATION_LEN, value ? "0%llo" : "0", (unsigned long long)value);
 		return buf;
 	case SIGNAL:
-		return signal_text(value, buf);
+		return signal_name(value, buf);
 	}
 	return NULL;
 }

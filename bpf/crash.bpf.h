@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Processes that die: by a signal, or with an exit status other than 0. The programs here copy calls
+ * in progress, registers and the stack into a record. A call costs nothing more.
+ *
+ * Recursion: each call is a record of its own. longjmp, exceptions: calls below the stack pointer
+ * are left out. Threads: the first one that gets here makes the record, which is the one that took
+ * the signal or has called exit. exec: other threads end without a record. fork: the child has no
+ * calls. Fibers: calls on all stacks of the thread are in progress.
+ */
+#ifndef FUNCSNOOP_CRASH_BPF_H
+#define FUNCSNOOP_CRASH_BPF_H
+
+#include "filter.bpf.h"
+#include "hold.bpf.h"
+#include "stacks.bpf.h"
+#include "stream.bpf.h"
+
+#define SIGKILL  9
+#define SIGURG   23
+#define SIGWINCH 28
+
+#define SIGNAL_GROUP_EXIT 4    /* include/linux/sched/signal.h */
+#define SIGNAL_UNKILLABLE 64   /* the first process of a PID namespace */
+#define PF_KTHREAD 0x00200000U /* include/linux/sched.h */
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_EXIT_GROUP 231
+#elif defined(__TARGET_ARCH_arm64)
+#define NR_EXIT_GROUP 94
+#endif
+
+#define CRASH_BLOCK 16 /* words that are read at once: a page has whole blocks */
+#define CRASH_LOOKS 256 /* maximum number of searches for a mapping: interrupts are off */
+
+/*
+ * Processes with a record: 1 + its number, by dying_key(). None is removed, because two threads can
+ * both find that they are the last one.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, __u64);
+} fsn_dying SEC(".maps");
+
+/* The process of @task, also if its number was used before. */
+static __always_inline __u64 dying_key(const struct task_struct *task)
+{
+	return task->group_leader->start_boottime << 22 | (__u32)task->tgid;
+}
+
+/* For the record at the same index. */
+struct crash_work {
+	struct mapping mapping;
+	__u64 looks;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FSN_CRASHES);
+	__type(key, __u32);
+	__type(value, struct crash_work);
+} fsn_crash_work SEC(".maps");
+
+/* --- calls in progress -------------------------------------------------------------------------- */
+
+struct crash_seek {
+	__u64 now, start; /* of the process */
+	__u64 below, sp;  /* calls in between were left */
+	__u32 i;          /* the record */
+	__u32 tgid, tid;
+	__u32 all; /* threads of the process */
+	__u32 found;
+};
+
+/*
+ * The functions here are not static, so that each is verified once, on its own.
+ *
+ * The place for a call that began at @start: free, or of the oldest one; FSN_CRASH_CALLS: none.
+ */
+__noinline __u32 crash_place(struct fsn_crash *c, __u64 start)
+{
+	__u64 other, oldest = start * FSN_CRASH_CALLS;
+	__u32 cnt;
+
+	if (!c)
+		return FSN_CRASH_CALLS;
+	cnt = c->call_cnt++;
+	if (cnt < FSN_CRASH_CALLS)
+		return cnt;
+	/* Time and place are one number, as in slot_claim_ghost(). */
+	for (__u32 n = 0; n < FSN_CRASH_CALLS; n++) {
+		other = c->call[n].start * FSN_CRASH_CALLS + n;
+		if (other < oldest)
+			oldest = other;
+	}
+	return oldest < start * FSN_CRASH_CALLS ? oldest % FSN_CRASH_CALLS : FSN_CRASH_CALLS;
+}
+
+__noinline int crash_more(__u32 to, __u32 slot)
+{
+	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
+	struct fsn_more *kept = bpf_map_lookup_elem(&fsn_crash_more, &to);
+
+	if (more && kept)
+		more_copy(kept, more);
+	return 0;
+}
+
+__noinline int crash_call(__u32 i, __u32 slot, __u64 now)
+{
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+	struct fsn_crash *c = bpf_map_lookup_elem(&fsn_crashes, &i);
+	__u32 index = slot / FSN_WAYS, place;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_crash_call *to;
+	struct fsn_call *call;
+
+	if (!c || !args || !set)
+		return 0;
+	call = &set->call[slot % FSN_WAYS];
+	place = crash_place(c, call->start);
+	if (place >= FSN_CRASH_CALLS)
+		return 0;
+	to = &c->call[place];
+	to->start = call->start;
+	to->where = call->where;
+	to->age_ns = unpaused(slot, now - call->start);
+	to->fn = (READ(set->key[slot % FSN_WAYS]) & FSN_KEY_FN_MASK) - 1;
+	to->tid = call->tid;
+	to->has_args = (call->proc & FSN_HAS_ARGS) != 0;
+	__builtin_memcpy(&to->args, args, sizeof(*args));
+	if (fsn_has_more && to->has_args)
+		crash_more(i * FSN_CRASH_CALLS + place, slot);
+	return 0;
+}
+
+/* Calls below the stack pointer, on the same stack, were left by longjmp. */
+static long crash_set(void *map, __u32 *index, struct fsn_set *set, struct crash_seek *s)
+{
+	const struct fsn_call *call;
+	__u64 key;
+
+	for (__u32 way = 0; way < FSN_WAYS; way++) {
+		key = READ(set->key[way]);
+		call = &set->call[way];
+		if ((key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT != s->tgid || key & FSN_KEY_GHOST)
+			continue;
+		if (call->tid == s->tid ? call->where >= s->below && call->where < s->sp : !s->all)
+			continue;
+		crash_call(s->i, *index * FSN_WAYS + way, s->now);
+	}
+	return 0;
+}
+
+/* --- the stack ---------------------------------------------------------------------------------- */
+
+/* Keeps the mapping that @at points to, unless it is known. */
+__noinline int crash_word(struct fsn_crash *c, struct crash_work *work, __u64 at)
+{
+	struct fsn_crash_map *to;
+	struct mapping *m;
+	bool is_code;
+	__u32 cnt;
+
+	if (!c || !work || at < bpf_get_current_task_btf()->mm->start_code)
+		return 0;
+	cnt = c->map_cnt;
+	if (cnt >= FSN_CRASH_MAPS || work->looks >= CRASH_LOOKS)
+		return 0;
+	for (__u32 i = 0; i < FSN_CRASH_MAPS && i < cnt; i++)
+		if (at - c->map[i].start < c->map[i].end - c->map[i].start)
+			return 0;
+	m = &work->mapping;
+	work->looks++;
+	m->start = m->end = 0;
+	is_code = !mapping_find(m, at) && m->id.ino;
+	if (!m->end)
+		return 0;
+	to = &c->map[cnt];
+	to->start = m->start;
+	to->end = m->end;
+	to->offset = m->offset - (at - m->start);
+	to->id.dev = is_code ? m->id.dev : 0;
+	to->id.version = is_code ? m->id.version : 0;
+	to->id.ino = is_code ? m->id.ino : 0;
+	c->map_cnt = cnt + 1;
+	return is_code ? mapping_name(m) : 0;
+}
+
+static __always_inline struct fsn_crash *crash_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&fsn_crashes, &i);
+}
+
+/* Words from the block on in which the stack pointer is, to where they can't be read. */
+__noinline int crash_stack(__u32 i)
+{
+	struct fsn_crash *c = crash_at(i);
+	__u32 n;
+
+	if (!c)
+		return 0;
+	c->stack_at = c->at.sp & ~(CRASH_BLOCK * 8ULL - 1);
+	for (n = 0; n < FSN_CRASH_WORDS; n += CRASH_BLOCK)
+		if (bpf_probe_read_user(&c->stack[n], CRASH_BLOCK * 8, (void *)(c->stack_at + n * 8)))
+			break;
+	c->word_cnt = n;
+	return 0;
+}
+
+/* Keeps the mapping that word @n of the stack points to. Returns 1 after the last word. */
+__noinline int crash_stack_word(__u32 i, __u32 n)
+{
+	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
+	struct fsn_crash *c = crash_at(i);
+
+	if (!c || !work || n >= FSN_CRASH_WORDS || n >= c->word_cnt)
+		return 1;
+	crash_word(c, work, c->stack[n]);
+	return 0;
+}
+
+__noinline int crash_code(__u32 i)
+{
+	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
+	struct fsn_crash *c = crash_at(i);
+
+	if (!c || !work)
+		return 0;
+	work->looks = 0;
+	crash_word(c, work, c->at.sp);
+	c->stack_start = c->map_cnt ? c->map[0].start : 0;
+	crash_word(c, work, c->at.pc);
+	for (int n = 0; n < FSN_RETURNS_MAX; n++)
+		crash_word(c, work, c->at.to[n]);
+	for (__u32 n = 0; n < FSN_CRASH_WORDS; n++)
+		if (crash_stack_word(i, n))
+			break;
+	return 0;
+}
+
+/* --- a record ----------------------------------------------------------------------------------- */
+
+const volatile struct fsn_thread fsn_no_thread = {};
+
+__noinline int crash_fill(__u32 i)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_crash *c = crash_at(i);
+
+	if (!c)
+		return 0;
+	c->start = task->group_leader->start_boottime;
+	c->time_ns = bpf_ktime_get_ns();
+	bpf_get_current_comm(c->comm, sizeof(c->comm));
+	c->call_cnt = c->map_cnt = c->word_cnt = 0;
+	c->stack_start = 0;
+	c->at = *(const struct fsn_thread *)&fsn_no_thread;
+	thread_fill(&c->at, task);
+	return 0;
+}
+
+/*
+ * The process ends now: by @signal, or 0, with @status. @all: by no fault of this thread, so that
+ * the calls of all threads are of interest. Returns the number of the record, or -1.
+ */
+__noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct crash_seek s = { .tgid = task->tgid, .tid = task->pid, .all = all };
+	struct fsn_crash *c;
+	__u64 seq = 0, key = dying_key(task);
+
+	if (bpf_map_update_elem(&fsn_dying, &key, &seq, BPF_NOEXIST))
+		return -1;
+	seq = __sync_fetch_and_add(&ctl.crashes, 1);
+	s.i = seq++ % FSN_CRASHES;
+	c = bpf_map_lookup_elem(&fsn_crashes, &s.i);
+	if (!c || bpf_map_update_elem(&fsn_dying, &key, &seq, BPF_ANY))
+		return -1;
+	(void)__sync_lock_test_and_set(&c->seq, 0);
+	c->signal = signal;
+	c->status = status;
+	c->flags = signal == SIGKILL ? FSN_CRASH_PENDING : 0;
+	crash_fill(s.i);
+	/* At an exit it is gone before 6.16. */
+	if (task->mm) {
+		crash_stack(s.i);
+		crash_code(s.i);
+	}
+	s.now = c->time_ns;
+	s.sp = c->at.sp;
+	s.below = c->stack_start ? c->stack_start : s.sp;
+	bpf_for_each_map_elem(&fsn_slots, crash_set, &s, 0);
+	return s.i;
+}
+
+static __always_inline void crash_publish(__u64 key)
+{
+	__u64 *seq = bpf_map_lookup_elem(&fsn_dying, &key);
+	struct fsn_crash *c = seq ? crash_at((*seq - 1) % FSN_CRASHES) : NULL;
+
+	if (c)
+		(void)__sync_lock_test_and_set(&c->seq, *seq);
+}
+
+/* --- whose ends are reported -------------------------------------------------------------------- */
+
+static long crash_proc(void *map, __u32 *index, struct fsn_proc *proc, struct crash_seek *s)
+{
+	__u64 key = READ(proc->key);
+
+	s->found = (__u32)(key >> FSN_PROC_TGID_SHIFT & ((1U << 22) - 1)) == s->tgid &&
+		   proc->start == s->start;
+	return s->found;
+}
+
+/* Whether the group has counted a call of the current process. */
+__noinline int crash_has_called(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct crash_seek s = { .tgid = task->tgid,
+		.start = task->group_leader->start_boottime };
+
+	if (!fsn_processes)
+		return 0;
+	bpf_for_each_map_elem(&fsn_procs, crash_proc, &s, 0);
+	return s.found;
+}
+
+/* A process without calls is reported only if it was selected, and a signal ends it. */
+__noinline int crash_is_wanted(__u32 signal)
+{
+	__u32 on = READ(ctl.on), pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!(on & FSN_ON) || (on & FSN_FILTER_UNTIL && is_over()))
+		return 0;
+	if (on & FSN_FILTER_PID) {
+		if (!bpf_map_lookup_elem(&fsn_pids, &pid))
+			return 0;
+		if (signal || !fsn_processes)
+			return 1;
+	}
+	return crash_has_called();
+}
+
+/* --- signals ------------------------------------------------------------------------------------ */
+
+#define SIGNALS(a, b, c, d) (1ULL << (a) | 1ULL << (b) | 1ULL << (c) | 1ULL << (d))
+
+/*
+ * The signal that ends the process as @sig is delivered, or 0. A signal that ends it without a core
+ * reaches all threads as SIGKILL, and .group_exit_code has its number. SIGKILL alone is an exec, or
+ * a dump of the core, whose signal was seen before.
+ */
+static __always_inline __u32 signal_that_ends(
+	const struct task_struct *task, __u32 sig, struct k_sigaction *action)
+{
+	__u32 flags = task->signal->flags;
+
+	if (flags & SIGNAL_GROUP_EXIT)
+		return task->signal->group_exit_code & 127;
+	if (sig == SIGKILL || sig > 64 || BPF_CORE_READ(action, sa.sa_handler) ||
+		flags & SIGNAL_UNKILLABLE)
+		return 0;
+	if (sig < 64 && 1ULL << sig & (SIGNALS(SIGCHLD, SIGCONT, SIGURG, SIGWINCH) |
+				SIGNALS(SIGSTOP, SIGSTOP + 1, SIGSTOP + 2, SIGTTOU)))
+		return 0;
+	return sig;
+}
+
+/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV: of those that the kernel sends itself. */
+#define HAS_ADDRESS(sig) ((sig) < 32 && 1U << (sig) & (1U << 4 | 1U << 5 | 1U << 7 | 1U << 8 | 1U << 11))
+#define SI_KERNEL 128 /* it does not know which: include/uapi/asm-generic/siginfo.h */
+
+/* Called by the thread that takes it, unless a tracer has withheld it (get_signal(), kernel/signal.c). */
+SEC("tp_btf/signal_deliver")
+int fsn_crash_signal(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 sig = ctx[0], ends = signal_that_ends(task, sig, (void *)ctx[2]);
+	struct kernel_siginfo *info = (void *)ctx[1];
+	struct fsn_crash *c;
+	int code, i;
+
+	if (!ends || task->flags & PF_KTHREAD || !crash_is_wanted(ends))
+		return 0;
+	i = crash_keep(ends, 0, sig == SIGKILL);
+	c = i < 0 ? NULL : crash_at(i);
+	if (!c)
+		return 0;
+	code = BPF_CORE_READ(info, si_code);
+	if (HAS_ADDRESS(sig) && code > 0 && code != SI_KERNEL) {
+		c->addr = (__u64)BPF_CORE_READ(info, _sifields._sigfault._addr);
+		c->flags |= FSN_CRASH_HAS_ADDR;
+	}
+	crash_publish(dying_key(task));
+	return 0;
+}
+
+/* --- exits -------------------------------------------------------------------------------------- */
+
+/* The status of the process, as waitpid(2) has it; 0 if another thread reports it. */
+static __always_inline __u32 exit_code_of(struct task_struct *task, bool last)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	if (!last && (!(task->signal->flags & SIGNAL_GROUP_EXIT) ||
+			     SYSCALL_NR(regs) != NR_EXIT_GROUP))
+		return 0;
+	return task->signal->flags & SIGNAL_GROUP_EXIT ? task->exit_code
+						       : task->group_leader->exit_code;
+}
+
+/* Called by each thread, counted down before. */
+SEC("tp_btf/sched_process_exit")
+int fsn_crash_exit(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool last = !task->signal->live.counter;
+	__u64 key = dying_key(task), *seq = bpf_map_lookup_elem(&fsn_dying, &key);
+	__u32 code = exit_code_of(task, last);
+	struct fsn_crash *c;
+
+	if (!seq && code && !(task->flags & PF_KTHREAD) && crash_is_wanted(code & 127) &&
+		crash_keep(code & 127, code >> 8 & 255, code & 127) >= 0)
+		crash_publish(key);
+	if (!last)
+		return 0;
+	seq = bpf_map_lookup_elem(&fsn_dying, &key);
+	c = seq ? crash_at((*seq - 1) % FSN_CRASHES) : NULL;
+	if (c && READ(c->seq) == *seq) {
+		if (c->flags & FSN_CRASH_PENDING && task->signal->oom_mm)
+			c->flags |= FSN_CRASH_OOM;
+		c->flags &= ~FSN_CRASH_PENDING;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop list crashes: processes that died, and what they were doing; run tells of them at once.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach/attach.h"
+#include "base/buffer.h"
+#include "cli/cmd.h"
+#include "group/crashes.h"
+#include "group/group.h"
+#include "group/stacks.h"
+#include "group/types.h"
+#include "internal.h"
+#include "pins/bpffs.h"
+#include "show/call.h"
+#include "show/list.h"
+#include "show/text.h"
+
+/* Context in which a process that died is printed. */
+struct scene {
+	const struct group *group;
+	struct types *types;
+	struct thread_stacks *stacks; /* NULL: without */
+};
+
+static int scene_open(
+	struct scene *s, const struct group *group, struct thread_stacks *stacks, struct err *err)
+{
+	*s = (struct scene) { .group = group, .stacks = stacks };
+	return types_read(group, &s->types, err);
+}
+
+static struct thread_stack stack_of(const struct scene *s, const struct crash *c)
+{
+	struct thread_stack stack = {};
+	enum fsn_walk_end end;
+
+	thread_stacks_of_crash(s->stacks, s->group, c->record, &stack.frames, &stack.cnt, &end);
+	stack.end = stack.frames ? stack_end_name(end) : NULL;
+	return stack;
+}
+
+static struct call plain_call(const struct slot_call *call)
+{
+	return (struct call) { .fn = call->fn,
+		.pid = (unsigned int)call->pid,
+		.tid = (unsigned int)call->tid,
+		.args = call->args,
+		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
+}
+
+static struct shown_call shown_call(
+	const struct scene *s, const struct slot_call *call, const struct call *plain)
+{
+	return call_of(s->group, s->types, plain, call->has_more ? &call->more : NULL, 0);
+}
+
+static uint64_t real_time_of(const struct crash *c)
+{
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + c->time_ns;
+}
+
+/* --- text --------------------------------------------------------------------------------------- */
+
+/* "... > main 1.2 s > parse(p=0x8) 12 us": the calls of one thread from *@at on, which is advanced. */
+static void calls_text(struct out *o, const struct scene *s, const struct crash *c, size_t *at)
+{
+	pid_t tid = c->calls[*at].tid;
+	bool first = true;
+
+	if (c->call_cnt > c->cnt)
+		out_str(o, "... > ");
+	for (; *at < c->cnt && c->calls[*at].tid == tid; ++*at) {
+		const struct slot_call *call = &c->calls[*at];
+		const struct call plain = plain_call(call);
+		struct shown_call shown = shown_call(s, call, &plain);
+		char age[TEXT_NUM_LEN];
+
+		out_str(o, first ? "" : " > ");
+		first = false;
+		out_escaped(o, shown.function, strlen(shown.function));
+		if (call_has_args(shown.call)) {
+			out_char(o, '(');
+			call_args_text(o, &shown);
+			out_char(o, ')');
+		}
+		out_char(o, ' ');
+		out_str(o, text_duration(call->age_ns, age));
+	}
+}
+
+/* "process 4711 (worker) died of SIGSEGV at 0x8", its calls by thread, and a line for each frame. */
+static void report_text(struct out *o, const struct scene *s, const struct crash *c)
+{
+	struct thread_stack stack = stack_of(s, c);
+	char how[CRASH_TEXT];
+
+	out_str(o, "process ");
+	out_i64(o, c->pid);
+	out_str(o, " (");
+	out_escaped(o, c->comm, strlen(c->comm));
+	out_str(o, c->signal ? ") was killed: " : ") failed: ");
+	out_str(o, crash_text(c, how));
+	if (c->tid != c->pid) {
+		out_str(o, ", in thread ");
+		out_i64(o, c->tid);
+	}
+	out_char(o, '\n');
+	for (size_t i = 0; i < c->cnt;) {
+		out_str(o, "  in flight");
+		if (c->calls[i].tid != c->tid) {
+			out_str(o, " in thread ");
+			out_i64(o, c->calls[i].tid);
+		}
+		out_str(o, ": ");
+		calls_text(o, s, c, &i);
+		out_char(o, '\n');
+	}
+	if (stack.frames)
+		out_str(o, "  stack:\n");
+	thread_stack_text(o, &stack);
+}
+
+/* --- list crashes ------------------------------------------------------------------------------- */
+
+static void add_json(struct json *j, const struct scene *s, const struct crash *c, bool lines)
+{
+	struct thread_stack stack = stack_of(s, c);
+	char buf[CRASH_TEXT], hex[TEXT_NUM_LEN];
+
+	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)c->addr);
+	json_open(j, '{');
+	json_set_str(j, "group", group_name(s->group));
+	json_set_time(j, "time", real_time_of(c));
+	json_set_i64(j, "pid", c->pid);
+	json_set_i64(j, "tid", c->tid);
+	json_set_str(j, "comm", c->comm);
+	json_set_str(j, "signal", crash_signal(c, buf));
+	json_set_str(j, "address", c->has_addr ? hex : NULL);
+	json_set_u64_if(j, "exit_status", !c->signal, c->status);
+	json_set_bool(j, "out_of_memory", c->out_of_memory);
+	json_set_u64(j, "in_flight", c->call_cnt);
+	json_set_open(j, "calls", '[');
+	for (size_t i = 0; i < c->cnt; i++) {
+		const struct call plain = plain_call(&c->calls[i]);
+		struct shown_call shown = shown_call(s, &c->calls[i], &plain);
+
+		json_open(j, '{');
+		json_set_str(j, "function", shown.function);
+		json_set_i64(j, "tid", c->calls[i].tid);
+		json_set_u64(j, "age_ns", c->calls[i].age_ns);
+		call_args_json(j, &shown);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	thread_stack_json(j, &stack, lines);
+	json_close(j, '}');
+}
+
+static void add_row(struct table *table, struct out *stacks, const struct scene *s,
+	const struct crash *c)
+{
+	__cleanup(out_done) struct out calls = {};
+	char how[CRASH_TEXT], when[TEXT_NUM_LEN];
+
+	for (size_t i = 0; i < c->cnt;) {
+		if (calls.len)
+			out_str(&calls, "; ");
+		calls_text(&calls, s, c, &i);
+	}
+	out_char(&calls, '\0');
+	table_cell(table, "%s", group_name(s->group));
+	table_cell(table, "%s", text_time(real_time_of(c), when));
+	table_cell(table, "%d", c->pid);
+	table_cell(table, "%d", c->tid);
+	table_cell(table, "%s", c->comm);
+	table_cell(table, "%s", crash_text(c, how));
+	table_cell(table, "%s", calls.len > 1 ? calls.buf : "-");
+	if (!s->stacks)
+		return;
+	out_char(stacks, '\n');
+	report_text(stacks, s, c);
+}
+
+struct listed {
+	const struct list_options *choice;
+	struct thread_stacks *stacks;
+	struct json *doc;
+	struct table *table;
+	struct out text;
+	size_t cnt;
+};
+
+static void listed_done(struct listed *l)
+{
+	thread_stacks_free(l->stacks);
+	out_done(&l->text);
+}
+
+static int add_group(struct listed *l, const struct group *group, struct err *err)
+{
+	_cleanup_types_ struct types *types = NULL;
+	uint64_t end = crashes_ever(group), first = end > CRASHES_MAX ? end - CRASHES_MAX : 0;
+	struct scene scene;
+	int code = scene_open(&scene, group, l->stacks, err);
+
+	types = scene.types;
+	for (uint64_t i = first; !code && i < end; i++) {
+		_cleanup_crash_ struct crash c;
+
+		code = crash_read(group, i, &c, err);
+		if (!code && l->doc)
+			add_json(l->doc, &scene, &c, l->choice->lines);
+		else if (!code)
+			add_row(l->table, &l->text, &scene, &c);
+		l->cnt += !code;
+		code = code == -EAGAIN || code == -ENOENT ? 0 : code;
+	}
+	return code;
+}
+
+int list_crashes(struct globals *g, const struct words *words, const struct list_options *choice)
+{
+	const struct words names = { words->word + 1, words->cnt - 1 };
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
+		{ "TIME", TABLE_LEFT, false }, { "PID", TABLE_RIGHT, false },
+		{ "TID", TABLE_RIGHT, false }, { "COMMAND", TABLE_LEFT, false },
+		{ "END", TABLE_LEFT, false }, { "IN FLIGHT", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_json_ struct json *doc = g->json ? json_list(g, "crashes") : NULL;
+	__cleanup(listed_done) struct listed l = { .choice = choice, .doc = doc, .table = table };
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+	int status;
+
+	if (groups_open(g, &names, GROUPS_REST, &groups, &err))
+		return cmd_fail(g, &err);
+	groups_tell_left(g, &groups);
+	if (doc || choice->stacks)
+		thread_stacks_new_dead(choice->lines, &l.stacks);
+	for (size_t i = 0; i < groups.cnt; i++)
+		if (add_group(&l, groups.group[i], &err))
+			return cmd_fail(g, &err);
+	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
+	if (doc)
+		return json_print(TAKE_PTR(doc)) ?: status;
+	if (l.cnt)
+		table_print(table, g, stdout);
+	else
+		cmd_note(g, "no process has died");
+	if (l.text.len)
+		fwrite(l.text.buf, 1, l.text.len, stdout);
+	return status;
+}
+
+/* --- run ---------------------------------------------------------------------------------------- */
+
+struct crash_group {
+	struct group *group;
+	uint64_t told[CRASHES_MAX]; /* 1 + the number of the process last reported of each place */
+	uint64_t seen;              /* number of the first process that is not reported yet */
+	uint64_t ready;             /* all before this one had died at the last step */
+};
+
+struct crash_watch {
+	const struct globals *g;
+	const struct bpffs *fs;
+	struct crash_group *groups;
+	size_t cnt;
+	struct thread_stacks *stacks;
+	uint64_t last_start_ns; /* the process reported last: it can be in several groups */
+	pid_t last_pid;
+};
+
+struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs)
+{
+	struct crash_watch *w = xcalloc(1, sizeof(*w));
+
+	w->g = g;
+	w->fs = fs;
+	thread_stacks_new_dead(true, &w->stacks);
+	return w;
+}
+
+void crash_watch_free(struct crash_watch *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->cnt; i++)
+		group_free(w->groups[i].group);
+	thread_stacks_free(w->stacks);
+	free(w->groups);
+	free(w);
+}
+
+static void watch_group(struct crash_watch *w, const char *name)
+{
+	struct group *group = NULL;
+
+	for (size_t i = 0; i < w->cnt; i++)
+		if (!strcmp(group_name(w->groups[i].group), name))
+			return;
+	if (group_open_brief(w->fs, name, false, &group, NULL)) {
+		group_free(group);
+		return;
+	}
+	w->groups = array_grow(w->groups, w->cnt, sizeof(*w->groups));
+	w->groups[w->cnt++] = (struct crash_group) { .group = group };
+}
+
+static void tell(struct crash_watch *w, const struct crash_group *g, const struct crash *c)
+{
+	_cleanup_types_ struct types *types = NULL;
+	__cleanup(out_done) struct out o = {};
+	struct scene scene;
+
+	if (w->g->quiet || (w->last_pid == c->pid && w->last_start_ns == c->start_ns))
+		return;
+	w->last_pid = c->pid;
+	w->last_start_ns = c->start_ns;
+	if (scene_open(&scene, g->group, w->stacks, NULL))
+		return;
+	types = scene.types;
+	report_text(&o, &scene, c);
+	fflush(stdout);
+	fwrite(o.buf, 1, o.len, stderr);
+}
+
+/*
+ * Those that had died at the last step: a stream has been read since, so that the calls which they
+ * made before are printed before.
+ */
+static void step(struct crash_watch *w, struct crash_group *g)
+{
+	uint64_t ever = crashes_ever(g->group), first = ever > CRASHES_MAX ? ever - CRASHES_MAX : 0;
+	uint64_t end = g->ready, seen = end;
+
+	g->ready = ever;
+	if (g->seen < first && first <= end)
+		cmd_note(w->g, "%llu more processes died", (unsigned long long)(first - g->seen));
+	for (uint64_t i = first > g->seen ? first : g->seen; i < end; i++) {
+		uint64_t *told = &g->told[i % CRASHES_MAX];
+		_cleanup_crash_ struct crash c = {};
+		int code;
+
+		if (*told == i + 1)
+			continue;
+		code = crash_read(g->group, i, &c, NULL);
+		if (code == -EAGAIN) {
+			seen = i < seen ? i : seen;
+			continue;
+		}
+		*told = i + 1;
+		if (!code)
+			tell(w, g, &c);
+	}
+	g->seen = seen;
+}
+
+void crash_watch_step(struct crash_watch *w, const struct words *groups)
+{
+	for (size_t i = 0; i < groups->cnt; i++)
+		watch_group(w, groups->word[i]);
+	for (size_t i = 0; i < w->cnt; i++)
+		step(w, &w->groups[i]);
+}

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Processes that die: what run reports, and list crashes.
+# bats file_tags=bpf
+
+load helpers
+
+CRASH=$FIX/crash
+FUNCTIONS=(work outer inner)
+
+setup() {
+	common_setup
+	need_bpf
+	ulimit -c 0
+}
+
+attach_crash() { # OPTION...
+	fsn attach g "${FUNCTIONS[@]}" --lib "$CRASH" "$@"
+}
+
+# HOW ends with STATUS.
+dies() { # STATUS HOW
+	start_bg dying "$CRASH" "$2"
+	wait_bg -s "$1" dying
+}
+
+crashes() {
+	fsn list crashes g --json
+}
+
+# The report of a run of HOW, without numbers that differ and frames of libraries.
+report() { # STATUS HOW
+	fsn -s "$1" run "${FUNCTIONS[@]/#/$CRASH:}" --slow 1h -- "$CRASH" "$2"
+	printf '%s\n' "$stderr" | sed -n '/^process /,/^run-/p' | grep '^process \|^  in flight\|^  stack:\|crash\.c' |
+		sed -E 's/process [0-9]+/process PID/; s/thread [0-9]+/thread TID/
+			s/ [0-9.]+ (ns|us|ms|s)( >|$)/ TIME\2/g; s/:[0-9]+\)/:N)/; s/\.cold / /'
+}
+
+IN_FLIGHT='  in flight: work() TIME > outer(n=2) TIME > inner(at=8, text="text") TIME'
+STACK='  stack:
+    inner (crash.c:N)
+    outer (crash.c:N)
+    work (crash.c:N)'
+
+@test "run reports a signal with its address, the calls in progress and the stack" {
+	assert_eq "$(report 139 segv)" "process PID (crash) was killed: SIGSEGV at 0x8
+$IN_FLIGHT
+$STACK
+    main (crash.c:N)"
+	assert_eq "$(report 139 null)" "process PID (crash) was killed: SIGSEGV at 0x0
+$IN_FLIGHT
+$STACK
+    main (crash.c:N)"
+	assert_eq "$(report 134 abort)" "process PID (crash) was killed: SIGABRT
+$IN_FLIGHT
+$STACK
+    main (crash.c:N)"
+}
+
+@test "run reports a signal that another thread than the first takes" {
+	assert_eq "$(report 139 thread)" "process PID (crash) was killed: SIGSEGV at 0x8, in thread TID
+$IN_FLIGHT
+$STACK
+    run (crash.c:N)"
+}
+
+@test "run reports an exit status other than 0" {
+	report 3 exit >"$BATS_TEST_TMPDIR/report"
+	assert_eq "$(head -2 "$BATS_TEST_TMPDIR/report")" "process PID (crash) failed: exit status 3
+$IN_FLIGHT"
+}
+
+@test "run reports nothing of handled signals, of an exit with 0, and with --quiet" {
+	local how
+
+	for how in handled survives fine; do
+		assert_eq "$(report 0 $how)" "" "$how"
+	done
+	fsn -s 139 run --quiet "$CRASH:outer" -- "$CRASH" segv
+	refute_stderr_match "SIGSEGV"
+}
+
+@test "run reports each child of COMMAND that dies, in order" {
+	fsn -s 3 run "$CRASH:outer" -- sh -c "$CRASH segv; $CRASH fine; $CRASH abort; $CRASH exit"
+	assert_eq "$(grep -o '(crash).*' <<<"$stderr")" "(crash) was killed: SIGSEGV at 0x8
+(crash) was killed: SIGABRT
+(crash) failed: exit status 3"
+}
+
+@test "run counts the processes whose records were overwritten before it looked" {
+	fsn run "$CRASH:outer" -- sh -c "kill -STOP \$PPID; for i in 1 2 3 4 5; do
+		$CRASH exit; $CRASH exit; $CRASH exit; $CRASH exit; done; kill -CONT \$PPID"
+	assert_stderr_match "^funcsnoop run: 4 more processes died$"
+	assert_eq "$(grep -c 'exit status 3' <<<"$stderr")" 16
+}
+
+@test "run --stream prints the calls of a process before its end" {
+	fsn -s 139 run "$CRASH:outer" --stream --events entry -- "$CRASH" segv
+	assert_eq "$(grep -o 'outer(n=2)$\|was killed' <<<"$stderr" | head -2)" "outer(n=2)
+was killed"
+}
+
+@test "list crashes: signal, address, status, calls and stack of each, the oldest first" {
+	attach_crash
+	crashes
+	assert_output '{"version":1,"crashes":[]}'
+	fsn list crashes g
+	assert_stderr "funcsnoop list: no process has died"
+	dies 139 segv
+	dies 134 abort
+	dies 3 exit
+	dies 0 fine
+	dies 0 handled
+	crashes
+	assert_json 'map([.signal, .address, .exit_status, .out_of_memory, .in_flight, .comm])' \
+		'[["SIGSEGV","0x8",null,false,3,"crash"],["SIGABRT",null,null,false,3,"crash"],[null,null,3,false,3,"crash"]]'
+	assert_json 'map(.calls | map(.function)) | unique' '[["work","outer","inner"]]'
+	assert_json_true 'all(.[]; .pid == .tid and (.calls | map(.age_ns) | . == (sort | reverse) and .[2] > 0))'
+	assert_json '.[0].stack | [(.frames | map(.name) | .[:4]), .end]' \
+		'[["inner","outer","work","main"],"outermost"]'
+	fsn list crashes g
+	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "GROUP TIME PID TID COMMAND END IN FLIGHT"
+	assert_output_match "^g +[^ ]+Z +[0-9]+ +[0-9]+ +crash +SIGSEGV at 0x8 +work .* > outer .* > inner "
+	assert_output_match " exit status 3 +work "
+	fsn list crashes g --lines
+	assert_output_match "^    outer \(crash.c:[0-9]+\)$"
+	fsn detach g
+}
+
+in_flight() { # N
+	fsn list inflight g --json
+	[[ $(json length) == "$1" ]]
+}
+
+@test "list crashes: a signal to the process shows the calls of all threads" {
+	local signal
+
+	for signal in TERM KILL; do
+		attach_crash
+		start_bg dying "$CRASH" waits
+		poll_until in_flight 6
+		kill "-$signal" "$(bg_pid dying)"
+		wait_bg -s any dying
+		crashes
+		assert_json 'map([.signal, .address, .out_of_memory])' "[[\"SIG$signal\",null,false]]"
+		assert_json 'map(.calls | group_by(.tid) | map(map(.function)) | [length, unique])' \
+			'[[2,[["work","outer","inner"]]]]'
+		fsn detach g
+	done
+}
+
+@test "list crashes: a signal that kills a selected process is recorded without calls" {
+	start_bg dying "$CRASH" fine wait
+	wait_line dying "^ready"
+	attach_crash --pid "$(bg_pid dying)"
+	kill -TERM "$(bg_pid dying)"
+	wait_bg -s 143 dying
+	crashes
+	assert_json 'map([.signal, .calls, .in_flight])' '[["SIGTERM",[],0]]'
+	fsn detach g
+}
+
+@test "list crashes: calls that longjmp has left are not in progress" {
+	attach_crash --probe exit=ret
+	dies 139 left
+	crashes
+	assert_json 'map(.calls | map(.function))' '[["outer","inner"]]'
+	fsn detach g
+}
+
+@test "list crashes: the innermost ones of many nested calls are kept" {
+	attach_crash --slow 1h
+	dies 139 recursive
+	crashes
+	assert_json '.[0] | [.in_flight, (.calls | length), .calls[-1].args]' \
+		'[21,16,{"at":8,"text":"text"}]'
+	assert_json '.[0].calls[:-1] | map(.args.n)' "$(jq -nc '[range(6; 21)]')"
+	assert_json '.[0].stack.frames | map(select(.name == "outer")) | length' 19
+	fsn list crashes g
+	assert_output_match " \.\.\. > outer\(n=6\) "
+	fsn detach g
+}
+
+@test "list crashes: the last 16 are kept" {
+	local i
+
+	attach_crash
+	dies 134 abort
+	for ((i = 0; i < 16; i++)); do
+		dies 139 segv
+	done
+	crashes
+	assert_json 'map(.signal) | [length, (unique)]' '[16,["SIGSEGV"]]'
+	fsn detach g
+}
+
+@test "list crashes: a process that the OOM killer has chosen" {
+	local memory
+
+	memory=$(awk '$3 == "cgroup" && $4 ~ /memory/ { print $2; exit }' /proc/mounts)
+	if [[ -n $memory ]]; then
+		CGROUP=$memory/funcsnoop-test-$$
+		mkdir "$CGROUP" || skip "cannot make a memory cgroup"
+		echo 32M >"$CGROUP/memory.limit_in_bytes" || skip "cannot limit memory"
+		# shellcheck disable=SC2016	# for the inner shell
+		IN_CGROUP=(bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUP")
+	else
+		own_cgroup memory.max "no memory cgroup"
+		echo 32M >"$CGROUP/memory.max"
+		echo 0 >"$CGROUP/memory.swap.max" || true
+	fi
+	attach_crash
+	start_bg dying "${IN_CGROUP[@]}" "$CRASH" oom
+	wait_bg -s 137 dying
+	crashes
+	assert_json 'map([.signal, .out_of_memory, (.calls | map(.function))])' \
+		'[["SIGKILL",true,["work","outer","inner"]]]'
+	fsn detach g
+}
+
+@test "list crashes: a tracer that withholds a signal prevents the record" {
+	need_tool gdb
+	attach_crash
+	gdb -q -batch -nx -ex run -ex 'signal 0' -ex kill --args "$CRASH" abort >/dev/null 2>&1 || true
+	crashes
+	refute_output_match SIGABRT
+	fsn detach g
+}
+
+@test "list crashes: the stack is that of gdb" {
+	local how
+
+	need_tool gdb
+	cat >"$BATS_TEST_TMPDIR/stack.py" <<-'END'
+		import gdb
+		gdb.execute('set backtrace past-main on')
+		gdb.execute('set backtrace past-entry on')
+		gdb.execute('run', to_string=True)
+		pid = gdb.selected_inferior().pid
+		maps = [line.split() for line in open(f'/proc/{pid}/maps') if line.count('/')]
+		frame, inner = gdb.newest_frame(), True
+		while frame:
+		    at = frame.pc() - (not inner)
+		    for m in maps:
+		        low, high = (int(x, 16) for x in m[0].split('-'))
+		        # Others are inlined, or tail calls, which leave nothing on the stack.
+		        if low <= at < high and frame.type() == gdb.NORMAL_FRAME:
+		            print('FRAME', m[5].split('/')[-1], hex(at - low + int(m[2], 16)))
+		    frame, inner = frame.older(), False
+	END
+	# A probe at a return changes what gdb finds.
+	for how in segv abort thread; do
+		gdb -q -batch -nx -x "$BATS_TEST_TMPDIR/stack.py" --args "$CRASH" "$how" |
+			sed -n 's/^FRAME //p' >"$BATS_TEST_TMPDIR/gdb"
+		attach_crash
+		start_bg dying "$CRASH" "$how"
+		wait_bg -s any dying
+		crashes
+		json -r '.[-1].stack.frames[] | (.file | sub(".*/"; "")) + " " + .offset' \
+			>"$BATS_TEST_TMPDIR/ours"
+		fsn detach g
+		assert_between "$(wc -l <"$BATS_TEST_TMPDIR/gdb")" 6 20 "frames of gdb"
+		diff -u "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/ours"
+	done
+}
