@@ -388,7 +388,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	[[ $(link_of) == session ]] || skip "no session links"
 	cp "$FIX/turns" "$other"
 	start_bg run strace -f --seccomp-bpf -o "$BATS_TEST_TMPDIR/strace" -e trace=unlinkat \
-		-e inject=unlinkat:delay_enter=20ms "$FUNCSNOOP" run g 'turn_*' --lib "$FIX/turns" \
+		-e inject=unlinkat:delay_enter=20ms "$FUNCSNOOP" run g turn_kept turn_nested turn_long 'turn_hot*' --lib "$FIX/turns" \
 		--lib "$other" --output "$BATS_TEST_TMPDIR/json" --json
 	poll_until -t 120 grep -q "attached to" "$(bg_err run)"
 	for i in 1 2; do
