@@ -48,7 +48,7 @@ kept() {
 		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 	assert_eq "$(sed -n 2p <<<"$stderr" | cut -d' ' -f1)" FUNCTION
 	[[ $(sed -n 3p <<<"$stderr") =~ ^malloc\ +keep\+0x.*\ 0\ B\ +0\ +300\ kB\ +300$ ]]
-	[[ $(sed -n 4p <<<"$stderr") =~ ^malloc\ +drop\+0x.*\ 0\ B\ +0\ +0\ B\ +0$ ]]
+	assert_stderr_match '^malloc +drop\+0x.* 0 B +0 +0 B +0$'
 	fsn run malloc --lib "$LIB/libc.so.6" --memory --by caller --top 1 \
 		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 	assert_stderr_match '^malloc +keep\+0x'
