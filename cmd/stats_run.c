@@ -62,6 +62,8 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 
 	was = k < 0 ? NULL : &before->group[k];
 	rg->s = rg->whole = now->s;
+	if (was && was->owned)
+		stats_complete_stacks(was->owned, now->s);
 	if (before) {
 		rg->owned = stats_delta(now->s, was ? was->s : NULL, before->time_ns);
 		rg->s = rg->owned;

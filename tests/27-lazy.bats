@@ -196,6 +196,35 @@ need_later() {
 	fsn detach st
 }
 
+rows_have() { # END
+	fsn stats st --json
+	[[ $(jq -c '[.[0].functions[].rows[]? | [.calls, .key.stack.end]]' <<<"$output") == "[[1,\"$1\"]]" ]]
+}
+
+two_more_came() { # NAME
+	(($(wc -l <"$(bg_out "$1")") > came + 1))
+}
+
+@test "lazy: a call whose stack is completed between two readings is in no later one" {
+	need_pages
+	need_later
+	local came
+	cold_setup
+	fsn attach st s:rt_sigtimedwait --by stack --count --if comm==cold
+	start_bg cold python3 "$BATS_TEST_DIRNAME/cold_pages.py" "$COLD" 1 "$BATS_TEST_TMPDIR/go"
+	poll_until rows_have no_page
+	start_bg w "$FUNCSNOOP" stats st --by stack --json -i 0.1
+	poll_until grep -q '"functions"' "$(bg_out w)"
+	touch "$BATS_TEST_TMPDIR/go"
+	wait_bg cold
+	rows_have outermost
+	came=$(wc -l <"$(bg_out w)")
+	poll_until two_more_came w
+	stop_bg -INT w
+	assert_eq "$(jq -sc '[.[] | objects | .groups[].functions[]]' <<<"$output")" '[]'
+	fsn detach st
+}
+
 @test "lazy: a process that exits before its page is read is counted, and its stack is marked" {
 	need_pages
 	cold_setup

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs `cold_pages.py PROGRAM LINES`: PROGRAM, a copy of the fixture cold, LINES times.
+"""Runs `cold_pages.py PROGRAM LINES [FILE]`: PROGRAM, a copy of the fixture cold, LINES times.
 
 Before each line, and before the end, all pages of the segment with .eh_frame are dropped: from the
-process, and from the page cache. Status 77 if they can't be.
+process, and from the page cache. Status 77 if they can't be. With FILE, PROGRAM waits in a system
+call before the end until FILE is there.
 """
 import ctypes
 import os
+import signal
 import subprocess
 import sys
+import time
 
 MADV_PAGEOUT = 21
 PIDFD_OPEN, PROCESS_MADVISE = 434, 440
@@ -35,7 +38,8 @@ def segments(pid, path):
 
 def main():
     path, lines = os.path.realpath(sys.argv[1]), int(sys.argv[2])
-    program = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until = sys.argv[3:]
+    program = subprocess.Popen([path] + until, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     program.stdout.readline()
     pidfd = libc.syscall(PIDFD_OPEN, program.pid, 0)
     fd = os.open(path, os.O_RDONLY)
@@ -66,6 +70,10 @@ def main():
         program.stdout.readline()
     drop()
     program.stdin.close()
+    if until:
+        while not os.path.exists(until[0]):
+            time.sleep(0.01)
+        program.send_signal(signal.SIGUSR1)
     sys.exit(program.wait())
 
 

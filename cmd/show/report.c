@@ -510,6 +510,7 @@ struct stats *stats_delta(
 	d->cgroups = NULL;
 	d->gpus = NULL;
 	d->spreads = NULL;
+	d->stacks = NULL;
 	d->paths = NULL;
 	/* Live memory is a current value, not a difference. */
 	d->holders = now->holder_cnt ? xcopy(now->holders, now->holder_cnt * sizeof(*d->holders)) : NULL;

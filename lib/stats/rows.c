@@ -415,12 +415,24 @@ static int stacks_completed(const struct group *g, const struct stats_view *view
 }
 
 /* Replaces the number of an incomplete stack by that of the completed one. */
-static void complete_stack(const struct group *g, const struct table *t, struct fsn_key *key)
+static void complete_stack(
+	const struct group *g, const struct fsn_stack *stacks, struct fsn_key *key)
 {
 	unsigned long long *word = &key->word[(g->meta.key_stack - 1) * FSN_KEY_WIDE];
 
-	if (*word && *word <= g->meta.stack_cnt && t->stacks[*word - 1].instead)
-		*word = t->stacks[*word - 1].instead;
+	if (*word && *word <= g->meta.stack_cnt && stacks[*word - 1].instead)
+		*word = stacks[*word - 1].instead;
+}
+
+void stats_complete_stacks(struct stats *before, const struct stats *now)
+{
+	for (size_t i = 0; now->stacks && i < before->func_cnt; i++) {
+		struct stats_func *f = &before->funcs[i];
+
+		for (size_t k = 0; k < f->row_cnt; k++)
+			complete_stack(now->group, now->stacks, &f->rows[k].key);
+		merge_rows(f);
+	}
 }
 
 static int names_read(const struct group *g, struct table *t)
@@ -587,7 +599,7 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 	else
 		named_key(g, t, i, &row);
 	if (t->stacks)
-		complete_stack(g, t, &row.key);
+		complete_stack(g, t->stacks, &row.key);
 	if (t->places)
 		name_caller(g, view, t, i, s, &row);
 	if (t->kernels)
@@ -632,6 +644,7 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 	if (t.places || t.kernels)
 		group_has_grown(g);
 	s->keys_known = t.keys;
+	s->stacks = TAKE_PTR(t.stacks);
 	*ret_raw = TAKE_PTR(t.rows);
 	return code;
 }

@@ -503,6 +503,7 @@ void stats_free(struct stats *s)
 	free(s->paths);
 	free(s->gpus);
 	free(s->holders);
+	free(s->stacks);
 	cgroups_free(s->cgroups);
 	callers_done(s);
 	free(s);

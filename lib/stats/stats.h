@@ -198,6 +198,7 @@ struct stats {
 	void *places;        /* interned names of rows */
 	struct stats_spread **spreads; /* distributions of rows */
 	size_t spread_cnt;
+	struct fsn_stack *stacks; /* of the rows; NULL: none was replaced by a completed one */
 	uint64_t lost_stacks; /* stacks dropped: the table was full */
 	uint64_t cpus_off; /* number of times since the attach that a sampled CPU went offline */
 	uint64_t lost_python; /* interpreter frames that were not replaced by Python frames */
@@ -233,6 +234,12 @@ static inline const struct cgroup *stats_cgroup(const struct stats *s, const str
 int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
 	struct stats **ret_stats, struct err *err);
 void stats_free(struct stats *s);
+
+/*
+ * Renames the rows of @before whose stacks were completed until @now of the same group was read, so
+ * that they are the same in both.
+ */
+void stats_complete_stacks(struct stats *before, const struct stats *now);
 
 struct fsn_file_id;
 
