@@ -291,8 +291,13 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	bpf_kfunc_name(e->skel->obj, FSN_RDONLY_CAST, kfuncs.rdonly_cast);
-	/* Not with timed calls: reading the missing pages would be part of their durations. */
-	if (kfuncs.task_work > 0 && spec->stack_cnt && !spec->timed_cnt && !waits)
+	/*
+	 * Not with timed calls: reading the missing pages would be part of their durations. Not with
+	 * events of the kernel: the read would cause some. Not with GPUs: gpu_called()
+	 * schedules no repetition.
+	 */
+	if (kfuncs.task_work > 0 && spec->stack_cnt && !spec->timed_cnt && !waits &&
+		!(spec->progs & (FENTRY | KPROBES | 1U << ENGINE_TRACE | 1U << ENGINE_GPU)))
 		e->task_work = kfuncs.task_work;
 	sizes = map_sizes(e, spec);
 	for (int i = 0; i < MAPID_CNT; i++) {
