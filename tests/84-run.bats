@@ -657,6 +657,17 @@ nobody_is_held() {
 	nothing_left
 }
 
+@test "run: a function of the program is not taken for the system call of that name" {
+	need_tool cc
+	cc -O0 -o "$BATS_TEST_TMPDIR/own" -xc - <<-'END'
+		#include <stdlib.h>
+		int acct(const char *text) { return atoi(text); }
+		int main(void) { return acct("0") + acct("0"); }
+	END
+	fsn run acct atoi -- "$BATS_TEST_TMPDIR/own"
+	assert_eq "$(calls_of acct) $(calls_of atoi)" "2 2"
+}
+
 @test "a signal that ends COMMAND is named, with the calls that it ended" {
 	local pid
 

@@ -343,6 +343,14 @@ static bool has_homeless(const struct draft_opts *opts)
 	return false;
 }
 
+static bool defines(const struct objects *files, const char *func)
+{
+	for (size_t i = 0; i < files->cnt; i++)
+		if (elf_file_lookup(files->object[i]->elf, func, strlen(func)))
+			return true;
+	return false;
+}
+
 /* Interprets names of system calls as system calls if the program has no such function. */
 static void mean_syscalls(struct draft *draft)
 {
@@ -351,7 +359,8 @@ static void mean_syscalls(struct draft *draft)
 	for (size_t i = 0; i < draft->requests.cnt; i++) {
 		struct request *req = &draft->requests.req[i];
 
-		if (!is_homeless(req->func) || syscall_number(req->func) < 0)
+		if (!is_homeless(req->func) || syscall_number(req->func) < 0 ||
+			defines(&draft->looked, req->func))
 			continue;
 		snprintf(text, sizeof(text), "s:%s", req->func);
 		req->func = targets_text(&draft->found, text);
