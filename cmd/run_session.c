@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "group/notation.h"
 #include "internal.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
@@ -407,26 +409,26 @@ static void tell_signal(const struct session *s)
 	_cleanup_free_ struct slot_call *calls = NULL;
 	_cleanup_group_ struct group *g = NULL;
 	siginfo_t info = {};
-	char text[1024];
+	char text[1024], name[NOTATION_LEN];
 	size_t cnt = 0, own = 0;
 
 	if (waitid(P_PID, s->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
 		(info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED))
 		return;
+	if (!signal_name(info.si_status, name))
+		snprintf(name, sizeof(name), "signal %d", info.si_status);
 	if (!group_open(&s->fs, s->o->name, false, &g, NULL) && slots_read_dead(g, &calls, &cnt, NULL))
 		cnt = 0;
 	for (size_t i = 0; i < cnt; i++)
 		if (calls[i].pid == s->child.pid)
 			calls[own++] = calls[i];
 	if (!own)
-		cmd_note(s->o->g, "SIG%s ended process %d", sigabbrev_np(info.si_status),
-			s->child.pid);
+		cmd_note(s->o->g, "%s ended process %d", name, s->child.pid);
 	for (size_t i = 0; i < own; i++) {
 		if (thread_told(calls, i))
 			continue;
 		open_calls(g, calls + i, own - i, text, sizeof(text));
-		cmd_note(s->o->g, "SIG%s ended thread %d in %s", sigabbrev_np(info.si_status),
-			calls[i].tid, text);
+		cmd_note(s->o->g, "%s ended thread %d in %s", name, calls[i].tid, text);
 	}
 }
 

@@ -681,6 +681,8 @@ nobody_is_held() {
 	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread [0-9]+ in fix_hang$"
 	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'
 	assert_stderr_match '^funcsnoop run: SIGTERM ended process [0-9]+$'
+	fsn -s 163 run "$LIB:fix_add" -- sh -c 'kill -35 $$'
+	assert_stderr_match '^funcsnoop run: SIGRTMIN\+1 ended process [0-9]+$'
 	fsn -s 3 run "$LIB:fix_add" -- sh -c 'exit 3'
 	refute_stderr_match ' ended process '
 	nothing_left
