@@ -237,6 +237,25 @@ they lack the arguments of --by and --sum\$"
 	END
 }
 
+@test "sums of results say how many calls are not in them" {
+	cat >"$BATS_TEST_TMPDIR/some.json" <<-END
+		{ "r_sym": { "fix_ret": { "ret": "int", "args": ["long value"],
+		  "sum": "amount = result" } }, "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/some.json" --sum amount --sample 1/4
+	capture "$FIX/call" --arg 1 ret 400
+	fsn stats r
+	assert_stderr_match ": [0-9]+ calls are not in the sums of results, because they were not timed$"
+	fsn stats r --json
+	assert_json '.[0] | .health.sampled_out + .functions[0].rows[0].sums.amount' 400
+	fsn detach r
+	fsn attach --config "$BATS_TEST_TMPDIR/some.json" --sum amount
+	capture "$FIX/call" --arg 1 ret 400
+	fsn stats r
+	refute_stderr_match "not in the sums"
+	fsn detach r
+}
+
 @test "keys and sums that make no sense are wrong usage" {
 	local args said
 

@@ -341,6 +341,19 @@ static void print_nameless(const struct report *r, const struct report_group *rg
 	report_note(r, f, "JIT code of process %d has no names: %s", pid, hint);
 }
 
+/* Reports calls whose result is not in a sum, because their return is not traced. */
+static void print_resultless(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; rg->keys.funcs && i < rg->s->func_cnt; i++)
+		if (func_sums_result(&rg->keys.funcs[rg->s->funcs[i].fn]))
+			n += stats_func_unfollowed(&rg->s->funcs[i]);
+	if (n)
+		report_note(r, f, "%s not in the sums of results, because %s not timed",
+			counted(n, "call is", "calls are").text, n == 1 ? "it was" : "they were");
+}
+
 static void print_cpus(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), sampled;
@@ -409,6 +422,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 	print_ends(r, rg, f);
 	print_stackless(r, rg, f);
 	print_nameless(r, rg, f);
+	print_resultless(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);
 	if (r->choice->by_cnt && rg->by_cnt && !report_keys_known(rg))

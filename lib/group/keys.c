@@ -266,7 +266,10 @@ static int bind_member(const struct condition_func *f, const struct key_name *na
 	return 0;
 }
 
-/* Binds a sum of bytes: the element count is the argument before the one that is the data type. */
+/*
+ * Binds a sum of bytes: the element count is the argument before the one that is the data type. An
+ * integer of a declared type is something else, such as an offset in a file.
+ */
 static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
 	unsigned char type;
@@ -275,7 +278,8 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 		const struct preset_value *v = &f->args[i].value;
 		const struct preset_value *count = &f->args[i - 1].value;
 
-		if (!v->type || !(v->type->sizes || v->type->size_at) || count->kind != TYPE_INT)
+		if (!v->type || !(v->type->sizes || v->type->size_at) || count->kind != TYPE_INT ||
+			count->type)
 			continue;
 		if (condition_arg_at(f, i, &type, ret_why) ||
 			condition_arg_at(f, i - 1, &ret->where, ret_why))
@@ -578,6 +582,14 @@ void group_key_spread(const struct group *g, const struct fsn_key *from, struct 
 	else
 		for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
 			to->word[i * FSN_KEY_WIDE] = from->word[i];
+}
+
+bool func_sums_result(const struct func_keys *f)
+{
+	for (size_t i = 0; i < FSN_SUMS; i++)
+		if (f->sum[i].by == FSN_BY_RESULT || f->sum[i].by == FSN_BY_POINTED)
+			return true;
+	return false;
 }
 
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,

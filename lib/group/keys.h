@@ -146,6 +146,9 @@ void group_keys_done(struct group_keys *k);
 /* Copies @from, a key of the BPF programs, to @to with the same space for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
 
+/* True if calls add to a sum when they return, so that those without times are not in it. */
+bool func_sums_result(const struct func_keys *f);
+
 /*
  * Gets the value that one call with known arguments adds to a sum. Returns false if it is not
  * known: for a product, the factors may be gone.
