@@ -156,7 +156,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn -s 2 attach st s:getpid --stacks slow --slow 1ms
 	assert_stderr_match "--by stack:slow is for functions of programs"
 	fsn -s 2 attach st s:getpid t:sched:sched_switch --stacks all
-	assert_stderr_match "different things: not in one group"
+	assert_stderr_match "'getpid' and of 'sched:sched_switch' begin in different places .*: use a group for each"
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks some
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks all --key caller,thread,comm
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --key thread

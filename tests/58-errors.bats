@@ -540,7 +540,7 @@ patch() { # FILE OFFSET BYTES
 	fsn -s 1 attach g fix_add --lib "$LIB" --if "cgroup==$dir/nosuch"
 	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': cannot open cgroup '$dir/nosuch': No such file or directory$"
 	fsn -s 2 attach g fix_add --lib "$LIB" --by stack s:getppid
-	assert_stderr_match "^funcsnoop attach: stacks of 'fix_add' and of 'getppid' are different things: not in one group$"
+	assert_stderr_match "^funcsnoop attach: stacks of 'fix_add' and of 'getppid' begin in different places \(function, entry to the kernel, kernel\): use a group for each$"
 	fsn -s 2 attach g t:sched:sched_switch..t:sched:sched_wakeup --by stack
 	assert_stderr_match "^funcsnoop attach: --by stack: spans have no stacks \(\[tracepoints\]\)$"
 	fsn -s 1 attach gpu --sample 1/7

@@ -169,8 +169,10 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 			return err_set(err, -ERR_USAGE, "--by stack: %ss have no stacks (%s)",
 				t->kind->noun, t->object->path);
 		if (t->kind->stacks != first)
-			return err_set(err, -ERR_USAGE, "stacks of '%s' and of '%s' are different "
-				"things: not in one group", draft->targets[0].name, t->name);
+			return err_set(err, -ERR_USAGE,
+				"stacks of '%s' and of '%s' begin in different places (function, "
+				"entry to the kernel, kernel): use a group for each",
+				draft->targets[0].name, t->name);
 		if (t->kind->stacks && o->keys.stack_late)
 			return err_set(err, -ERR_USAGE, "--by stack:slow is for functions of programs");
 	}
