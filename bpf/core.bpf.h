@@ -20,7 +20,7 @@
 #define __core __attribute__((preserve_access_index))
 
 struct mm_struct {
-	unsigned long start_code, start_stack;
+	unsigned long start_code, start_stack, mmap_base;
 	unsigned long exec_vm; /* executable pages */
 } __core;
 

@@ -22,7 +22,8 @@
 
 #define SIGNAL_GROUP_EXIT 4    /* include/linux/sched/signal.h */
 #define SIGNAL_UNKILLABLE 64   /* the first process of a PID namespace */
-#define PF_KTHREAD 0x00200000U /* include/linux/sched.h */
+#define PF_IO_WORKER 0x00000010U /* include/linux/sched.h: it has no registers of its own */
+#define PF_KTHREAD   0x00200000U
 
 #if defined(__TARGET_ARCH_x86)
 #define NR_EXIT_GROUP 231
@@ -32,6 +33,7 @@
 
 #define CRASH_BLOCK 16 /* words that are read at once: a page has whole blocks */
 #define CRASH_LOOKS 256 /* maximum number of searches for a mapping: interrupts are off */
+#define CRASH_ADDRESS_BITS 56 /* of a user address, at most */
 
 /*
  * Processes with a record: 1 + its number, by dying_key(). None is removed, because two threads can
@@ -53,6 +55,8 @@ static __always_inline __u64 dying_key(const struct task_struct *task)
 /* For the record at the same index. */
 struct crash_work {
 	struct mapping mapping;
+	__u64 seq; /* of the record, while it is being written; else 0 */
+	__u64 low; /* no mapping of interest is below */
 	__u64 looks;
 };
 
@@ -108,7 +112,11 @@ __noinline int crash_more(__u32 to, __u32 slot)
 	return 0;
 }
 
-__noinline int crash_call(__u32 i, __u32 slot, __u64 now)
+/*
+ * Copies the call in @slot, which had @key. Other threads continue: it may end meanwhile, or have
+ * started after @now.
+ */
+__noinline int crash_call(__u32 i, __u32 slot, __u64 now, __u64 key)
 {
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
 	struct fsn_crash *c = bpf_map_lookup_elem(&fsn_crashes, &i);
@@ -126,13 +134,15 @@ __noinline int crash_call(__u32 i, __u32 slot, __u64 now)
 	to = &c->call[place];
 	to->start = call->start;
 	to->where = call->where;
-	to->age_ns = unpaused(slot, now - call->start);
-	to->fn = (READ(set->key[slot % FSN_WAYS]) & FSN_KEY_FN_MASK) - 1;
+	to->age_ns = now > to->start ? unpaused(slot, now - to->start) : 0;
+	to->fn = (key & FSN_KEY_FN_MASK) - 1;
 	to->tid = call->tid;
 	to->has_args = (call->proc & FSN_HAS_ARGS) != 0;
 	__builtin_memcpy(&to->args, args, sizeof(*args));
 	if (fsn_has_more && to->has_args)
 		crash_more(i * FSN_CRASH_CALLS + place, slot);
+	if (__sync_fetch_and_add(&set->key[slot % FSN_WAYS], 0) != key)
+		to->fn = FSN_CRASH_NO_FN;
 	return 0;
 }
 
@@ -149,7 +159,7 @@ static long crash_set(void *map, __u32 *index, struct fsn_set *set, struct crash
 			continue;
 		if (call->tid == s->tid ? call->where >= s->below && call->where < s->sp : !s->all)
 			continue;
-		crash_call(s->i, *index * FSN_WAYS + way, s->now);
+		crash_call(s->i, *index * FSN_WAYS + way, s->now, key);
 	}
 	return 0;
 }
@@ -164,7 +174,7 @@ __noinline int crash_word(struct fsn_crash *c, struct crash_work *work, __u64 at
 	bool is_code;
 	__u32 cnt;
 
-	if (!c || !work || at < bpf_get_current_task_btf()->mm->start_code)
+	if (!c || !work || at < work->low || at >> CRASH_ADDRESS_BITS)
 		return 0;
 	cnt = c->map_cnt;
 	if (cnt >= FSN_CRASH_MAPS || work->looks >= CRASH_LOOKS)
@@ -194,7 +204,10 @@ static __always_inline struct fsn_crash *crash_at(__u32 i)
 	return bpf_map_lookup_elem(&fsn_crashes, &i);
 }
 
-/* Words from the block on in which the stack pointer is, to where they can't be read. */
+/*
+ * Words from the block on in which the stack pointer is, to where they can't be read. If it is below
+ * the stack, after an overflow: from the next page on.
+ */
 __noinline int crash_stack(__u32 i)
 {
 	struct fsn_crash *c = crash_at(i);
@@ -203,6 +216,8 @@ __noinline int crash_stack(__u32 i)
 	if (!c)
 		return 0;
 	c->stack_at = c->at.sp & ~(CRASH_BLOCK * 8ULL - 1);
+	if (bpf_probe_read_user(c->stack, CRASH_BLOCK * 8, (void *)c->stack_at))
+		c->stack_at = ((c->at.sp >> fsn_page_shift) + 1) << fsn_page_shift;
 	for (n = 0; n < FSN_CRASH_WORDS; n += CRASH_BLOCK)
 		if (bpf_probe_read_user(&c->stack[n], CRASH_BLOCK * 8, (void *)(c->stack_at + n * 8)))
 			break;
@@ -225,12 +240,15 @@ __noinline int crash_stack_word(__u32 i, __u32 n)
 __noinline int crash_code(__u32 i)
 {
 	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 	struct fsn_crash *c = crash_at(i);
 
 	if (!c || !work)
 		return 0;
+	/* Libraries are below the program if the size of the stack is not limited. */
+	work->low = mm->start_code < mm->mmap_base ? mm->start_code : mm->mmap_base;
 	work->looks = 0;
-	crash_word(c, work, c->at.sp);
+	crash_word(c, work, c->stack_at);
 	c->stack_start = c->map_cnt ? c->map[0].start : 0;
 	crash_word(c, work, c->at.pc);
 	for (int n = 0; n < FSN_RETURNS_MAX; n++)
@@ -270,6 +288,7 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct crash_seek s = { .tgid = task->tgid, .tid = task->pid, .all = all };
+	struct crash_work *work;
 	struct fsn_crash *c;
 	__u64 seq = 0, key = dying_key(task);
 
@@ -277,8 +296,11 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 		return -1;
 	seq = __sync_fetch_and_add(&ctl.crashes, 1);
 	s.i = seq++ % FSN_CRASHES;
-	c = bpf_map_lookup_elem(&fsn_crashes, &s.i);
-	if (!c || bpf_map_update_elem(&fsn_dying, &key, &seq, BPF_ANY))
+	c = crash_at(s.i);
+	work = bpf_map_lookup_elem(&fsn_crash_work, &s.i);
+	/* More processes than there are records may die at once: this one then has none. */
+	if (!c || !work || bpf_map_update_elem(&fsn_dying, &key, &seq, BPF_ANY) ||
+		!swap(&work->seq, 0, seq))
 		return -1;
 	(void)__sync_lock_test_and_set(&c->seq, 0);
 	c->signal = signal;
@@ -297,13 +319,15 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 	return s.i;
 }
 
-static __always_inline void crash_publish(__u64 key)
+static __always_inline void crash_publish(__u32 i)
 {
-	__u64 *seq = bpf_map_lookup_elem(&fsn_dying, &key);
-	struct fsn_crash *c = seq ? crash_at((*seq - 1) % FSN_CRASHES) : NULL;
+	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
+	struct fsn_crash *c = crash_at(i);
 
-	if (c)
-		(void)__sync_lock_test_and_set(&c->seq, *seq);
+	if (!c || !work)
+		return;
+	(void)__sync_lock_test_and_set(&c->seq, work->seq);
+	(void)__sync_lock_test_and_set(&work->seq, 0);
 }
 
 /* --- whose ends are reported -------------------------------------------------------------------- */
@@ -383,9 +407,14 @@ int fsn_crash_signal(__u64 *ctx)
 	__u32 sig = ctx[0], ends = signal_that_ends(task, sig, (void *)ctx[2]);
 	struct kernel_siginfo *info = (void *)ctx[1];
 	struct fsn_crash *c;
+	__u64 key;
 	int code, i;
 
-	if (!ends || task->flags & PF_KTHREAD || !crash_is_wanted(ends))
+	if (!ends || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return 0;
+	/* First, because each thread of the process gets here. */
+	key = dying_key(task);
+	if (bpf_map_lookup_elem(&fsn_dying, &key) || !crash_is_wanted(ends))
 		return 0;
 	i = crash_keep(ends, 0, sig == SIGKILL);
 	c = i < 0 ? NULL : crash_at(i);
@@ -396,7 +425,7 @@ int fsn_crash_signal(__u64 *ctx)
 		c->addr = (__u64)BPF_CORE_READ(info, _sifields._sigfault._addr);
 		c->flags |= FSN_CRASH_HAS_ADDR;
 	}
-	crash_publish(dying_key(task));
+	crash_publish(i);
 	return 0;
 }
 
@@ -410,7 +439,7 @@ static __always_inline __u32 exit_code_of(struct task_struct *task, bool last)
 	if (!last && (!(task->signal->flags & SIGNAL_GROUP_EXIT) ||
 			     SYSCALL_NR(regs) != NR_EXIT_GROUP))
 		return 0;
-	return task->signal->flags & SIGNAL_GROUP_EXIT ? task->exit_code
+	return task->signal->flags & SIGNAL_GROUP_EXIT ? task->signal->group_exit_code
 						       : task->group_leader->exit_code;
 }
 
@@ -420,17 +449,24 @@ int fsn_crash_exit(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool last = !task->signal->live.counter;
-	__u64 key = dying_key(task), *seq = bpf_map_lookup_elem(&fsn_dying, &key);
 	__u32 code = exit_code_of(task, last);
+	__u64 key, *seq;
 	struct fsn_crash *c;
+	int i;
 
-	if (!seq && code && !(task->flags & PF_KTHREAD) && crash_is_wanted(code & 127) &&
-		crash_keep(code & 127, code >> 8 & 255, code & 127) >= 0)
-		crash_publish(key);
+	/* Most threads and processes of the machine end here. */
+	if (!code || task->flags & PF_KTHREAD)
+		return 0;
+	key = dying_key(task);
+	if (!bpf_map_lookup_elem(&fsn_dying, &key) && crash_is_wanted(code & 127)) {
+		i = crash_keep(code & 127, code >> 8 & 255, code & 127);
+		if (i >= 0)
+			crash_publish(i);
+	}
 	if (!last)
 		return 0;
 	seq = bpf_map_lookup_elem(&fsn_dying, &key);
-	c = seq ? crash_at((*seq - 1) % FSN_CRASHES) : NULL;
+	c = seq && *seq ? crash_at((*seq - 1) % FSN_CRASHES) : NULL;
 	if (c && READ(c->seq) == *seq) {
 		if (c->flags & FSN_CRASH_PENDING && task->signal->oom_mm)
 			c->flags |= FSN_CRASH_OOM;

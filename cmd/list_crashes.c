@@ -257,6 +257,8 @@ int list_crashes(struct globals *g, const struct words *words, const struct list
 
 /* --- run ---------------------------------------------------------------------------------------- */
 
+#define REPORTED 64
+
 struct crash_group {
 	struct group *group;
 	uint64_t told[CRASHES_MAX]; /* 1 + the number of the process last reported of each place */
@@ -270,8 +272,12 @@ struct crash_watch {
 	struct crash_group *groups;
 	size_t cnt;
 	struct thread_stacks *stacks;
-	uint64_t last_start_ns; /* the process reported last: it can be in several groups */
-	pid_t last_pid;
+	/* The processes reported last: one can be in several groups. */
+	struct reported {
+		uint64_t start_ns;
+		pid_t pid;
+	} reported[REPORTED];
+	size_t reported_cnt; /* ever */
 };
 
 struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs)
@@ -310,22 +316,41 @@ static void watch_group(struct crash_watch *w, const char *name)
 	w->groups[w->cnt++] = (struct crash_group) { .group = group };
 }
 
+/* Whether @c was reported before, as a process of another group. */
+static bool is_reported(struct crash_watch *w, const struct crash *c)
+{
+	for (size_t i = 0; i < REPORTED; i++)
+		if (w->reported[i].pid == c->pid && w->reported[i].start_ns == c->start_ns)
+			return true;
+	w->reported[w->reported_cnt++ % REPORTED] = (struct reported) { c->start_ns, c->pid };
+	return false;
+}
+
 static void tell(struct crash_watch *w, const struct crash_group *g, const struct crash *c)
 {
 	_cleanup_types_ struct types *types = NULL;
 	__cleanup(out_done) struct out o = {};
 	struct scene scene;
 
-	if (w->g->quiet || (w->last_pid == c->pid && w->last_start_ns == c->start_ns))
+	if (w->g->quiet || is_reported(w, c))
 		return;
-	w->last_pid = c->pid;
-	w->last_start_ns = c->start_ns;
 	if (scene_open(&scene, g->group, w->stacks, NULL))
 		return;
 	types = scene.types;
 	report_text(&o, &scene, c);
 	fflush(stdout);
 	fwrite(o.buf, 1, o.len, stderr);
+}
+
+/* Processes before @end that are not reported, because their records were overwritten. */
+static uint64_t lost_before(const struct crash_group *g, uint64_t end)
+{
+	uint64_t lost = end - g->seen;
+
+	/* After one that was dying, others may have been reported. */
+	for (uint64_t i = g->seen; i < end && i < g->seen + CRASHES_MAX; i++)
+		lost -= g->told[i % CRASHES_MAX] == i + 1;
+	return lost;
 }
 
 /*
@@ -335,11 +360,12 @@ static void tell(struct crash_watch *w, const struct crash_group *g, const struc
 static void step(struct crash_watch *w, struct crash_group *g)
 {
 	uint64_t ever = crashes_ever(g->group), first = ever > CRASHES_MAX ? ever - CRASHES_MAX : 0;
-	uint64_t end = g->ready, seen = end;
+	uint64_t end = g->ready, seen = end, lost;
 
 	g->ready = ever;
-	if (g->seen < first && first <= end)
-		cmd_note(w->g, "%llu more processes died", (unsigned long long)(first - g->seen));
+	lost = g->seen < first && first <= end ? lost_before(g, first) : 0;
+	if (lost)
+		cmd_note(w->g, "%llu more processes died", (unsigned long long)lost);
 	for (uint64_t i = first > g->seen ? first : g->seen; i < end; i++) {
 		uint64_t *told = &g->told[i % CRASHES_MAX];
 		_cleanup_crash_ struct crash c = {};
@@ -348,7 +374,7 @@ static void step(struct crash_watch *w, struct crash_group *g)
 		if (*told == i + 1)
 			continue;
 		code = crash_read(g->group, i, &c, NULL);
-		if (code == -EAGAIN) {
+		if (code == -EAGAIN || code == -ENOENT) {
 			seen = i < seen ? i : seen;
 			continue;
 		}

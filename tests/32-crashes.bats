@@ -180,6 +180,50 @@ in_flight() { # N
 	fsn detach g
 }
 
+@test "list crashes: stacks of a program that is above its libraries, as without a limit of the stack" {
+	need_tool setarch
+	attach_crash
+	start_bg dying setarch --addr-compat-layout "$CRASH" abort
+	wait_bg -s 134 dying
+	crashes
+	assert_json '.[0].stack.frames | map(.name | sub("[.]cold$"; "")) |
+		index("inner") as $at | .[$at:$at + 4]' \
+		'["inner","outer","work","main"]'
+	fsn detach g
+}
+
+@test "list crashes: a stack that has overflowed" {
+	attach_crash
+	dies 139 overflow
+	crashes
+	assert_json '.[0] | [.signal, .in_flight, (.stack.frames[:8] | map(.name) | unique), .stack.end]' \
+		'["SIGSEGV",3,["deep"],"too_deep"]'
+	fsn detach g
+}
+
+@test "list crashes: no caller is guessed of code that is in no file" {
+	need_arch x86_64
+	attach_crash
+	dies 139 alien
+	crashes
+	assert_json '.[0] | [.address, .stack.frames[0].file]' '["0x8",null]'
+	assert_json '.[0].stack.frames | map(.name) | index("hog")' null
+	fsn detach g
+}
+
+@test "list crashes: no names of a file that has changed since" {
+	CRASH=$BATS_TEST_TMPDIR/crash
+	cp "$FIX/crash" "$CRASH"
+	attach_crash
+	dies 139 segv
+	crashes
+	assert_json '.[0].stack.frames[0] | [.name, .file == null]' '["inner",false]'
+	touch "$CRASH"
+	crashes
+	assert_json '.[0].stack.frames[0].file' null
+	fsn detach g
+}
+
 @test "list crashes: the last 16 are kept" {
 	local i
 

@@ -487,6 +487,8 @@ struct fsn_event {
 #define FSN_CRASH_MAPS   48
 #define FSN_CRASH_FILES  64 /* whose names are kept */
 
+#define FSN_CRASH_NO_FN (~0U) /* the call has ended while it was copied */
+
 #define FSN_CRASH_HAS_ADDR 1U
 #define FSN_CRASH_OOM      2U /* the OOM killer has chosen it */
 #define FSN_CRASH_PENDING  4U /* why it died is known when its last thread has exited */

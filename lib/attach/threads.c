@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 
@@ -431,6 +432,18 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 
 /* --- of a process that died ---------------------------------------------------------------------- */
 
+/* Whether the file at @path is what it was at @time_ns, CLOCK_MONOTONIC; its number can be used again. */
+static bool is_as_it_was(const char *path, uint64_t time_ns)
+{
+	uint64_t changed_ns;
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	changed_ns = st.st_ctim.tv_sec * 1000000000ULL + st.st_ctim.tv_nsec;
+	return changed_ns <= clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + time_ns;
+}
+
 static void crash_maps(const struct group *g, const struct fsn_crash *c, struct proc_maps *maps)
 {
 	char path[PATH_MAX];
@@ -439,7 +452,8 @@ static void crash_maps(const struct group *g, const struct fsn_crash *c, struct 
 	for (uint32_t i = 0; i < c->map_cnt && i < FSN_CRASH_MAPS; i++) {
 		const struct fsn_crash_map *m = &c->map[i];
 
-		if (!m->id.ino || !group_file_path(g, &m->id, path))
+		if (!m->id.ino || !group_file_path(g, &m->id, path) ||
+			!is_as_it_was(path, c->time_ns))
 			continue;
 		maps->maps[maps->cnt++] = (struct proc_map) { .start = m->start,
 			.end = m->end,
@@ -452,10 +466,15 @@ static void crash_maps(const struct group *g, const struct fsn_crash *c, struct 
 	}
 }
 
-/* A call of a null pointer: no code is there, and the return address is where the call put it. */
+/*
+ * A call of a null pointer: no code is there, and the return address is where the call put it. Other
+ * code that is not known may have anything there.
+ */
 static bool step_out_of_nowhere(struct thread_walk *w)
 {
-	if (proc_maps_at(w->maps, w->pc))
+	bool is_fetch = w->crash->flags & FSN_CRASH_HAS_ADDR && w->crash->addr == w->pc;
+
+	if (!is_fetch || proc_maps_at(w->maps, w->pc))
 		return true;
 	add_frame(w->s, NULL, w->pc);
 #if defined(__x86_64__)

@@ -21,7 +21,7 @@ static int compare_calls(const void *a, const void *b)
 	const struct slot_call *x = a, *y = b;
 
 	if (x->tid != y->tid)
-		return x->tid - y->tid;
+		return x->tid < y->tid ? -1 : 1;
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
 	return 0;
@@ -71,7 +71,9 @@ static void read_calls(const struct group *g, uint32_t i, struct crash *c)
 
 	c->calls = xcalloc(FSN_CRASH_CALLS, sizeof(*c->calls));
 	for (uint32_t n = 0; n < r->call_cnt && n < FSN_CRASH_CALLS; n++)
-		if (r->call[n].fn < g->meta.fn_cnt)
+		if (r->call[n].fn >= g->meta.fn_cnt)
+			c->call_cnt--;
+		else
 			read_call(g, i * FSN_CRASH_CALLS + n, &r->call[n], c, &c->calls[c->cnt++]);
 	qsort(c->calls, c->cnt, sizeof(*c->calls), compare_calls);
 	drop_left(c);
@@ -104,6 +106,9 @@ int crash_read(const struct group *g, uint64_t number, struct crash *ret_crash, 
 	ret_crash->start_ns = r->start;
 	ret_crash->pid = (pid_t)r->at.pid;
 	ret_crash->tid = (pid_t)r->at.tid;
+	/* Somebody else may have written the record. */
+	if (r->word_cnt > FSN_CRASH_WORDS)
+		r->word_cnt = FSN_CRASH_WORDS;
 	memcpy(ret_crash->comm, r->comm, sizeof(r->comm) - 1);
 	ret_crash->signal = r->signal;
 	ret_crash->status = r->status;
