@@ -246,11 +246,12 @@ static __always_inline struct cold *cold_at(__u32 i)
 }
 
 /* Passes piece @i to cold_send() in the current BPF program. */
-static __always_inline void cold_leave(__u64 tid, __u32 i)
+static __always_inline bool cold_leave(__u64 tid, __u32 i)
 {
 	for (__u32 n = 0; n < FSN_COLD_LEFT; n++)
 		if (!READ(ctl.cold[n]) && swap(&ctl.cold[n], 0, tid << 32 | i))
-			break;
+			return true;
+	return false;
 }
 
 /*
@@ -265,7 +266,6 @@ __noinline __u32 cold_keep(struct walk *w)
 	struct fsn_file_id id;
 	struct cold *cold;
 	__u32 number, i;
-	__u64 own;
 
 	if (!fsn_cold || !w || !task->mm || READ(ctl.cold_stacks) >= COLD_STACKS ||
 		!cold_is_local(&w->mapping))
@@ -274,27 +274,21 @@ __noinline __u32 cold_keep(struct walk *w)
 	ref = bpf_map_lookup_elem(&fsn_file_of, &id);
 	if (!ref || READ(ref->unread))
 		return 0;
-	/* A hash of its own, so that no other walk shares the number. */
-	own = (bpf_ktime_get_ns() ^ (__u64)task->pid << 40) * 0xbf58476d1ce4e5b9ULL;
-	w->hash ^= own;
-	number = stack_find(w, FSN_WALK_NO_PAGE);
-	if (!number) {
-		/* The caller tries the shared number. */
-		w->hash ^= own;
-		add(&ctl.lost_stacks, -1);
-		return 0;
-	}
-	/* The number is used up, also if there is no repetition. */
-	add(&ctl.cold_stacks, 1);
 	i = __sync_fetch_and_add(&ctl.frames, 1);
 	cold = cold_at(i);
 	if (!cold)
-		return number;
+		return 0;
+	/* A hash of its own, so that no other walk shares the number. */
+	w->hash ^= (bpf_ktime_get_ns() ^ (__u64)task->pid << 40) * 0xbf58476d1ce4e5b9ULL;
+	number = stack_find(w, FSN_WALK_NO_PAGE);
+	if (!number)
+		return 0;
 	cold->number = number;
 	cold->failed = 0;
 	cold->ident = w->ident;
 	cold->start = w->start;
-	cold_leave(task->pid, i);
+	if (cold_leave(task->pid, i))
+		add(&ctl.cold_stacks, 1);
 	return number;
 }
 
@@ -518,7 +512,7 @@ __noinline __u64 cold_walk(__u32 i)
 	return page;
 }
 
-/* The file has a page that cannot be read or found then: no walk is repeated for it any more. */
+/* The file has a page that cannot be read: no walk is repeated for it any more. */
 static __always_inline void cold_fail(struct cold *cold)
 {
 	struct fsn_file_id id = cold->id;
@@ -536,17 +530,15 @@ static int cold_read(void *map, void *key, struct work *work)
 {
 	__u32 i = work->cold - 1;
 	struct cold *cold = cold_at(i);
-	__u64 page, last = 0;
+	__u64 page;
 	__u8 byte;
 
 	for (int n = 0; cold && n < COLD_READS; n++) {
 		page = cold_walk(i);
 		if (!page)
 			break;
-		/* Private copies and DAX files are never in the page cache. */
-		if (page == last || bpf_copy_from_user(&byte, sizeof(byte), (void *)page))
+		if (bpf_copy_from_user(&byte, sizeof(byte), (void *)page))
 			cold_fail(cold);
-		last = page;
 	}
 	(void)__sync_lock_test_and_set(&work->cold, 0);
 	return 0;
