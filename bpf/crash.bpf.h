@@ -348,7 +348,7 @@ __noinline int crash_has_called(void)
 	struct crash_seek s = { .tgid = task->tgid,
 		.start = task->group_leader->start_boottime };
 
-	if (!fsn_processes)
+	if (!fsn_processes || !called_is_possible(s.start))
 		return 0;
 	bpf_for_each_map_elem(&fsn_procs, crash_proc, &s, 0);
 	return s.found;

@@ -565,6 +565,9 @@ struct fsn_comm {
 	char comm[FSN_COMM_LEN]; /* of the thread, as in /proc/PID/task/TID/comm */
 };
 
+/* A power of two: bits by the start time of processes that have called. */
+#define FSN_CALLED 16384
+
 struct fsn_ctl {
 	unsigned int on;        /* FSN_ON once probes count, and FSN_FILTER_... */
 	unsigned int save_args; /* who needs arguments: FSN_SAVE_... */
@@ -598,6 +601,7 @@ struct fsn_ctl {
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
+	unsigned long long called[FSN_CALLED / 64];
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	/* Calls that do not count because the text of a condition could not be read. */
 	unsigned long long lost_conditions, lost_conditions_base[2];
