@@ -205,8 +205,8 @@ static __always_inline struct fsn_proc *proc_at(__u32 i)
 #define for_each_place(n, i) for (__u32 n = 0; (n) < FSN_PROC_PROBES; (i) += ++(n))
 
 /*
- * The bit of processes that started at @start: set before any of them has a record, so that most
- * processes without a call are told from others by one look.
+ * The bit of processes that started at @start. It is set before any of them has a record, so that
+ * one look rules out most processes without a call.
  */
 static __always_inline __u32 called_bit(__u64 start)
 {
