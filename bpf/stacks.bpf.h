@@ -245,13 +245,22 @@ static __always_inline struct cold *cold_at(__u32 i)
 	return (struct cold *)bpf_map_lookup_elem(&fsn_frames, &i);
 }
 
-/* Passes piece @i to cold_send() in the current BPF program. */
-static __always_inline bool cold_leave(__u64 tid, __u32 i)
+static __always_inline bool cold_put(__u32 n, __u64 left)
 {
-	for (__u32 n = 0; n < FSN_COLD_LEFT; n++)
-		if (!READ(ctl.cold[n]) && swap(&ctl.cold[n], 0, tid << 32 | i))
-			return true;
-	return false;
+	return !READ(ctl.cold[n]) && swap(&ctl.cold[n], 0, left);
+}
+
+/*
+ * Passes piece @i to cold_send() in the current BPF program. Not a loop: 6.1 rejects those whose
+ * end the compiler puts before their beginning.
+ */
+static __always_inline void cold_leave(__u64 tid, __u32 i)
+{
+	const __u64 left = tid << 32 | i;
+
+	_Static_assert(FSN_COLD_LEFT == 8, "places");
+	(void)(cold_put(0, left) || cold_put(1, left) || cold_put(2, left) || cold_put(3, left) ||
+		cold_put(4, left) || cold_put(5, left) || cold_put(6, left) || cold_put(7, left));
 }
 
 /*
@@ -266,29 +275,33 @@ __noinline __u32 cold_keep(struct walk *w)
 	struct fsn_file_id id;
 	struct cold *cold;
 	__u32 number, i;
+	__u64 own;
 
 	if (!fsn_cold || !w || !task->mm || READ(ctl.cold_stacks) >= COLD_STACKS ||
-		!cold_is_local(&w->mapping))
+		READ(ctl.lost_stacks) || !cold_is_local(&w->mapping))
 		return 0;
 	id = w->mapping.id; /* 6.1 does not accept a map value as a key */
 	ref = bpf_map_lookup_elem(&fsn_file_of, &id);
 	if (!ref || READ(ref->unread))
 		return 0;
+	/* A hash of its own, so that no other walk shares the number. */
+	own = (bpf_ktime_get_ns() ^ (__u64)task->pid << 40) * 0xbf58476d1ce4e5b9ULL;
+	w->hash ^= own;
+	number = stack_find(w, FSN_WALK_NO_PAGE);
+	if (!number) {
+		w->hash ^= own;
+		return 0;
+	}
+	add(&ctl.cold_stacks, 1);
 	i = __sync_fetch_and_add(&ctl.frames, 1);
 	cold = cold_at(i);
 	if (!cold)
-		return 0;
-	/* A hash of its own, so that no other walk shares the number. */
-	w->hash ^= (bpf_ktime_get_ns() ^ (__u64)task->pid << 40) * 0xbf58476d1ce4e5b9ULL;
-	number = stack_find(w, FSN_WALK_NO_PAGE);
-	if (!number)
-		return 0;
+		return number;
 	cold->number = number;
 	cold->failed = 0;
 	cold->ident = w->ident;
 	cold->start = w->start;
-	if (cold_leave(task->pid, i))
-		add(&ctl.cold_stacks, 1);
+	cold_leave(task->pid, i);
 	return number;
 }
 
@@ -530,15 +543,17 @@ static int cold_read(void *map, void *key, struct work *work)
 {
 	__u32 i = work->cold - 1;
 	struct cold *cold = cold_at(i);
-	__u64 page;
+	__u64 page, last = 0;
 	__u8 byte;
 
 	for (int n = 0; cold && n < COLD_READS; n++) {
 		page = cold_walk(i);
 		if (!page)
 			break;
-		if (bpf_copy_from_user(&byte, sizeof(byte), (void *)page))
+		/* A page that was read and is still missing is not the one in the page cache. */
+		if (page == last || bpf_copy_from_user(&byte, sizeof(byte), (void *)page))
 			cold_fail(cold);
+		last = page;
 	}
 	(void)__sync_lock_test_and_set(&work->cold, 0);
 	return 0;

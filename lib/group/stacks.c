@@ -546,7 +546,8 @@ struct stack stacks_get(const struct stacks *s, uint64_t number)
 	stack = &s->stacks[number - 1];
 	if (!stack->cnt || (stack->end == FSN_WALK_NO_PAGE && !stack->instead))
 		read_again(s, number - 1);
-	if (stack->instead && stack->instead != number)
+	/* A stack that replaces one is never replaced itself. */
+	if (stack->instead && stack->instead <= s->cnt && !s->stacks[stack->instead - 1].instead)
 		return stacks_get(s, stack->instead);
 	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
 	if (stack->cnt > FSN_FRAMES_MAX || pieces > s->frames_cnt ||
