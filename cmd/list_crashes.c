@@ -42,21 +42,6 @@ static struct thread_stack stack_of(const struct scene *s, const struct crash *c
 	return stack;
 }
 
-static struct call plain_call(const struct slot_call *call)
-{
-	return (struct call) { .fn = call->fn,
-		.pid = (unsigned int)call->pid,
-		.tid = (unsigned int)call->tid,
-		.args = call->args,
-		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
-}
-
-static struct shown_call shown_call(
-	const struct scene *s, const struct slot_call *call, const struct call *plain)
-{
-	return call_of(s->group, s->types, plain, call->has_more ? &call->more : NULL, 0);
-}
-
 static uint64_t real_time_of(const struct crash *c)
 {
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + c->time_ns;
@@ -74,8 +59,8 @@ static void calls_text(struct out *o, const struct scene *s, const struct crash 
 		out_str(o, "... > ");
 	for (; *at < c->cnt && c->calls[*at].tid == tid; ++*at) {
 		const struct slot_call *call = &c->calls[*at];
-		const struct call plain = plain_call(call);
-		struct shown_call shown = shown_call(s, call, &plain);
+		struct call plain;
+		struct shown_call shown = call_of_slot(s->group, s->types, call, &plain);
 		char age[TEXT_NUM_LEN];
 
 		out_str(o, first ? "" : " > ");
@@ -144,8 +129,8 @@ static void add_json(struct json *j, const struct scene *s, const struct crash *
 	json_set_u64(j, "in_flight", c->call_cnt);
 	json_set_open(j, "calls", '[');
 	for (size_t i = 0; i < c->cnt; i++) {
-		const struct call plain = plain_call(&c->calls[i]);
-		struct shown_call shown = shown_call(s, &c->calls[i], &plain);
+		struct call plain;
+		struct shown_call shown = call_of_slot(s->group, s->types, &c->calls[i], &plain);
 
 		json_open(j, '{');
 		json_set_str(j, "function", shown.function);

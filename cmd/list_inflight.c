@@ -62,11 +62,8 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 static void add_call(struct flight *flight, const struct group *group, const struct types *types,
 	const struct group_keys *keys, const struct stats *names, const struct slot_call *call)
 {
-	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
-		.tid = (unsigned int)call->tid, .args = call->args,
-		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
-	struct shown_call shown =
-		call_of(group, types, &plain, call->has_more ? &call->more : NULL, 0);
+	struct call plain;
+	struct shown_call shown = call_of_slot(group, types, call, &plain);
 	struct thread_stack stack = {};
 	char age[TEXT_NUM_LEN];
 

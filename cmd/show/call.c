@@ -500,6 +500,17 @@ struct shown_call call_of(const struct group *g, const struct types *types,
 	};
 }
 
+struct shown_call call_of_slot(const struct group *g, const struct types *types,
+	const struct slot_call *from, struct call *ret_call)
+{
+	*ret_call = (struct call) { .fn = from->fn,
+		.pid = (unsigned int)from->pid,
+		.tid = (unsigned int)from->tid,
+		.args = from->args,
+		.flags = FSN_CALL_ENTRY | (from->has_args ? 0 : FSN_CALL_NO_ARGS) };
+	return call_of(g, types, ret_call, from->has_more ? &from->more : NULL, 0);
+}
+
 /* --- what a key is --------------------------------------------------------------------------- */
 
 /* Returns the declared type of the argument in part @p of a key, or NULL. */

@@ -57,6 +57,12 @@ void call_split_text(struct out *o, const struct call *call);
 struct shown_call call_of(const struct group *g, const struct types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t ahead_ns);
 
+struct slot_call;
+
+/* The same for a call in progress, which is copied to *ret_call. */
+struct shown_call call_of_slot(const struct group *g, const struct types *types,
+	const struct slot_call *from, struct call *ret_call);
+
 /* The member "args": an object, or null. */
 void call_args_json(struct json *j, const struct shown_call *c);
 
