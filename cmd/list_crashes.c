@@ -21,16 +21,9 @@
 /* Context in which a process that died is printed. */
 struct scene {
 	const struct group *group;
-	struct types *types;
+	const struct types *types;
 	struct thread_stacks *stacks; /* NULL: without */
 };
-
-static int scene_open(
-	struct scene *s, const struct group *group, struct thread_stacks *stacks, struct err *err)
-{
-	*s = (struct scene) { .group = group, .stacks = stacks };
-	return types_read(group, &s->types, err);
-}
 
 static struct thread_stack stack_of(const struct scene *s, const struct crash *c)
 {
@@ -188,10 +181,9 @@ static int add_group(struct listed *l, const struct group *group, struct err *er
 {
 	_cleanup_types_ struct types *types = NULL;
 	uint64_t end = crashes_ever(group), first = end > CRASHES_MAX ? end - CRASHES_MAX : 0;
-	struct scene scene;
-	int code = scene_open(&scene, group, l->stacks, err);
+	int code = types_read(group, &types, err);
+	const struct scene scene = { group, types, l->stacks };
 
-	types = scene.types;
 	for (uint64_t i = first; !code && i < end; i++) {
 		_cleanup_crash_ struct crash c;
 
@@ -315,14 +307,10 @@ static void tell(struct crash_watch *w, const struct crash_group *g, const struc
 {
 	_cleanup_types_ struct types *types = NULL;
 	__cleanup(out_done) struct out o = {};
-	struct scene scene;
 
-	if (w->g->quiet || is_reported(w, c))
+	if (w->g->quiet || is_reported(w, c) || types_read(g->group, &types, NULL))
 		return;
-	if (scene_open(&scene, g->group, w->stacks, NULL))
-		return;
-	types = scene.types;
-	report_text(&o, &scene, c);
+	report_text(&o, &(struct scene) { g->group, types, w->stacks }, c);
 	fflush(stdout);
 	fwrite(o.buf, 1, o.len, stderr);
 }
