@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "show/call.h"
 #include "show/stats.h"
+#include "show/table.h"
 #include "stream/stream.h"
 
 /*
@@ -180,6 +181,12 @@ void watch_free(struct watch *w);
 /* Interval between two looks at the groups, in ns. */
 #define WATCH_NS 10000000ULL
 void watch_step(struct watch *w, const struct words *groups);
+
+/* --- list.c ----------------------------------------------------------------------------------- */
+
+/* Prints @table, or @none if it has no rows, and the stacks of the rows. */
+void list_print(const struct globals *g, const struct table *table, const char *none,
+	const struct out *stacks);
 
 /* --- list_inflight.c -------------------------------------------------------------------------- */
 

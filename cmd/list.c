@@ -12,6 +12,17 @@
 #include "show/text.h"
 #include "stats/stats.h"
 
+void list_print(const struct globals *g, const struct table *table, const char *none,
+	const struct out *stacks)
+{
+	if (table_is_empty(table))
+		cmd_note(g, "%s", none);
+	else
+		table_print(table, g, stdout);
+	if (stacks->len)
+		fwrite(stacks->buf, 1, stacks->len, stdout);
+}
+
 /* --- groups --------------------------------------------------------------------------------- */
 
 /* @asked stays as it is where it may not be read, and is of the row where it may. */

@@ -343,16 +343,6 @@ static struct table *table_by(enum allocations_by by)
 					    : table_new(callers, ARRAY_SIZE(callers));
 }
 
-static void print(const struct globals *g, struct holding *h)
-{
-	if (h->any)
-		table_print(h->table, g, stdout);
-	else
-		cmd_note(g, "nothing is held");
-	if (h->stacks.len)
-		fwrite(h->stacks.buf, 1, h->stacks.len, stdout);
-}
-
 int list_allocations(
 	struct globals *g, const struct words *names, const struct list_options *choice)
 {
@@ -393,6 +383,6 @@ int list_allocations(
 			(unsigned long long)h.bulk_frees, h.bulk_frees == 1 ? "" : "s");
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
-	print(g, &h);
+	list_print(g, table, "nothing is held", &h.stacks);
 	return status;
 }

@@ -168,7 +168,6 @@ struct listed {
 	struct json *doc;
 	struct table *table;
 	struct out text;
-	size_t cnt;
 };
 
 static void listed_done(struct listed *l)
@@ -192,7 +191,6 @@ static int add_group(struct listed *l, const struct group *group, struct err *er
 			add_json(l->doc, &scene, &c, l->choice->lines);
 		else if (!code)
 			add_row(l->table, &l->text, &scene, &c);
-		l->cnt += !code;
 		code = code == -EAGAIN || code == -ENOENT ? 0 : code;
 	}
 	return code;
@@ -223,12 +221,7 @@ int list_crashes(struct globals *g, const struct words *words, const struct list
 	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
-	if (l.cnt)
-		table_print(table, g, stdout);
-	else
-		cmd_note(g, "no process has died");
-	if (l.text.len)
-		fwrite(l.text.buf, 1, l.text.len, stdout);
+	list_print(g, table, "no process has died", &l.text);
 	return status;
 }
 

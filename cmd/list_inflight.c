@@ -23,7 +23,7 @@ struct flight {
 	struct out stacks;             /* text of the stacks, printed after the table */
 	struct json *doc;
 	struct table *table;
-	size_t shown, hidden;
+	size_t hidden;
 };
 
 /* "ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (sendbuff=0x7f00, ...)" */
@@ -70,7 +70,6 @@ static void add_call(struct flight *flight, const struct group *group, const str
 	shown.keys = keys;
 	shown.key = call->keyed ? &call->key : NULL;
 	shown.names = names;
-	flight->shown++;
 	if (flight->threads)
 		stack = thread_stack_read(flight->threads, call->pid, call->tid);
 	if (flight->doc) {
@@ -124,12 +123,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 
 static void print_flight(const struct globals *g, struct flight *flight)
 {
-	if (flight->shown)
-		table_print(flight->table, g, stdout);
-	else
-		cmd_note(g, "no call is in flight");
-	if (flight->stacks.len)
-		fwrite(flight->stacks.buf, 1, flight->stacks.len, stdout);
+	list_print(g, flight->table, "no call is in flight", &flight->stacks);
 	if (flight->hidden)
 		cmd_note(g, "%zu stale call%s hidden; --all shows %s", flight->hidden,
 			flight->hidden == 1 ? " is" : "s are",

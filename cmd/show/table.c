@@ -586,6 +586,11 @@ void table_note(struct table *t, const char *text)
 	grid_note(&t->grid, text);
 }
 
+bool table_is_empty(const struct table *t)
+{
+	return !t->grid.row_cnt;
+}
+
 void table_print(const struct table *t, const struct globals *g, FILE *f)
 {
 	grid_print(&t->grid, g, false, f);

@@ -155,6 +155,7 @@ struct table_column {
 struct table *table_new(const struct table_column *columns, size_t cnt);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
 void table_note(struct table *t, const char *text); /* a line below the row begun last */
+bool table_is_empty(const struct table *t);
 void table_print(const struct table *t, const struct globals *g, FILE *f);
 void table_free(struct table *t);
 
