@@ -402,9 +402,9 @@ const char *strtab_at(const char *buf, size_t len, uint32_t offset)
 #define DISTANCE_MAX_LEN 255
 
 /* Edits that make another name: a quarter of the letters, or one of three letters. */
-static unsigned int limit_of(const struct suggest *s)
+static unsigned int limit_of(size_t len)
 {
-	return s->len > 3 ? s->len / 4 : s->len > 2;
+	return len > 3 ? len / 4 : len > 2;
 }
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
@@ -456,7 +456,7 @@ static unsigned int distance(const char *a, const char *b, unsigned int max)
 static unsigned int score_of(const struct suggest *s, const char *name)
 {
 	size_t len = strlen(name);
-	unsigned int limit = limit_of(s), best = s->cnt ? s->score[s->cnt - 1] : ~0u;
+	unsigned int limit = limit_of(s->len), best = s->cnt ? s->score[s->cnt - 1] : ~0u;
 	unsigned int d;
 
 	if (s->cnt < SUGGEST_MAX || best > limit)
@@ -481,12 +481,8 @@ void suggest_init(struct suggest *s, const char *wanted)
 
 unsigned int suggest_distance(const char *wanted, const char *name)
 {
-	struct suggest s;
-	unsigned int limit, edits;
+	unsigned int limit = limit_of(strlen(wanted)), edits = distance(wanted, name, limit);
 
-	suggest_init(&s, wanted);
-	limit = limit_of(&s);
-	edits = distance(wanted, name, limit);
 	return edits > limit ? ~0u : edits;
 }
 
@@ -526,7 +522,7 @@ void suggest_offer_at(struct suggest *s, const char *name, unsigned int score, c
 
 bool suggest_is_near(const struct suggest *s)
 {
-	return s->cnt && s->score[0] <= limit_of(s);
+	return s->cnt && s->score[0] <= limit_of(s->len);
 }
 
 size_t suggest_text(const struct suggest *s, char *buf, size_t size)
