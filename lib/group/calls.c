@@ -340,8 +340,7 @@ struct group_begun group_begun(const struct group *g)
 
 		begun.calls += n->calls;
 		if (i % g->meta.fn_cnt < g->meta.timed_cnt)
-			begun.open += n->calls + n->revived - n->returns - n->abandoned -
-				n->no_slot - n->sampled_out - n->jumped - n->inner - n->unseen;
+			begun.open += counts_open(n);
 	}
 	return begun;
 }

@@ -45,6 +45,18 @@ uint32_t group_entries(const struct group *g, enum map_id id);
  */
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
 
+/* Returns the number of calls of a timed function whose exit was not traced. */
+static inline uint64_t counts_untimed(const struct fsn_counts *n)
+{
+	return n->no_slot + n->sampled_out + n->jumped + n->inner + n->unseen;
+}
+
+/* Returns the number of calls of a timed function that have not returned. */
+static inline uint64_t counts_open(const struct fsn_counts *n)
+{
+	return n->calls + n->revived - n->returns - n->abandoned - counts_untimed(n);
+}
+
 /*
  * Number of calls of all functions since the attach, regardless of resets, and number of timed
  * calls that have not returned. UINT64_MAX if not readable. Readers use it to skip large tables

@@ -246,8 +246,7 @@ uint64_t stats_func_unfollowed(const struct stats_func *f)
 {
 	if (f->same)
 		return 0;
-	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped + f->n.inner + f->n.unseen
-			: f->n.calls;
+	return f->timed ? counts_untimed(&f->n) : f->n.calls;
 }
 
 uint64_t stats_func_untimed(const struct stats_func *f)

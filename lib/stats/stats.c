@@ -83,12 +83,6 @@ static void counts_since(struct fsn_counts *n, const struct fsn_counts *was)
 	}
 }
 
-static uint64_t raw_in_flight(const struct fsn_counts *n)
-{
-	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
-		n->sampled_out - n->jumped - n->inner - n->unseen;
-}
-
 /* Only extremes of epochs that count in @view. */
 static void add_extremes(struct stats_func *f, const struct fsn_stat *stat,
 	const struct stats_view *view)
@@ -157,8 +151,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 		f->carried += f->n.revived - f->n.abandoned;
 	else
 		f->abandoned = f->n.abandoned - f->n.revived;
-	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out +
-		f->n.jumped + f->n.inner + f->n.unseen;
+	ends = f->n.returns + f->abandoned + counts_untimed(&f->n);
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
@@ -327,7 +320,7 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 		stats_add_unplaced(&s->funcs[i % cnt], &c.stat[i], view);
 	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
-		raw->total[i].carried = raw_in_flight(&raw->total[i].n);
+		raw->total[i].carried = counts_open(&raw->total[i].n);
 	return code;
 }
 
