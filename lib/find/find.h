@@ -59,6 +59,9 @@ const struct elf_info *object_file(const struct object *object);
 /* Checks that its file has not changed since it was read; see elf_file_check(). */
 _must_check_ int object_check(const struct object *object, struct err *err);
 
+/* True if the object open at @fd is that of @id. */
+bool object_is_open(int fd, const struct object_id *id);
+
 /* True if the object now at @path is not that of @id, or if there is none. */
 bool object_is_stale(const char *path, const struct object_id *id);
 

@@ -46,9 +46,23 @@ int object_check(const struct object *object, struct err *err)
 	return object->elf ? elf_file_check(object->elf, err) : 0;
 }
 
-bool object_is_stale(const char *path, const struct object_id *id)
+static bool is_of(const struct stat *st, const struct object_id *id)
 {
 	struct object_id now;
+
+	id_of(st, &now);
+	return !memcmp(&now, id, sizeof(now));
+}
+
+bool object_is_open(int fd, const struct object_id *id)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && is_of(&st, id);
+}
+
+bool object_is_stale(const char *path, const struct object_id *id)
+{
 	struct stat st;
 
 	/* A path of another mount namespace cannot be checked from here. */
@@ -56,8 +70,7 @@ bool object_is_stale(const char *path, const struct object_id *id)
 		return false;
 	if (stat(path, &st))
 		return errno == ENOENT || errno == ENOTDIR;
-	id_of(&st, &now);
-	return memcmp(&now, id, sizeof(now)) != 0;
+	return !is_of(&st, id);
 }
 
 size_t objects_find(const struct objects *objects, const struct object *object)

@@ -695,29 +695,26 @@ const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset)
 }
 
 /* Opens the file if it is unchanged: a new file at its path would give wrong names. */
-static struct elf_file *open_here(const struct fsn_stack_file *about)
+static struct elf_file *open_here(const struct fsn_stack_file *about, const struct object_id *id)
 {
-	const struct object_id id = { about->dev, about->ino, about->size, about->mtime_ns };
 	struct elf_file *elf;
 
 	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&elf, NULL)
-					   : object_is_stale(about->path, &id) ||
+					   : object_is_stale(about->path, id) ||
 				elf_file_open(about->path, &elf, NULL))
 		return NULL;
 	return elf;
 }
 
 /* Opens the file as @pid sees it, whose mount namespace can be another one. */
-static struct elf_file *open_in_root(const struct fsn_stack_file *about, pid_t pid)
+static struct elf_file *open_in_root(
+	const struct fsn_stack_file *about, const struct object_id *id, pid_t pid)
 {
 	_cleanup_close_ int root = proc_open_root("/proc", pid, NULL), fd = -1;
 	struct elf_file *elf;
-	struct stat st;
 
 	fd = root < 0 ? -1 : proc_open_in_root(root, about->path, 0, NULL);
-	if (fd < 0 || fstat(fd, &st) || st.st_dev != about->dev || st.st_ino != about->ino ||
-		(uint64_t)st.st_size != about->size ||
-		st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != about->mtime_ns ||
+	if (fd < 0 || !object_is_open(fd, id) ||
 		elf_file_open_fd(TAKE_FD(fd), about->path, root, NULL, &elf, NULL))
 		return NULL;
 	return elf;
@@ -726,15 +723,17 @@ static struct elf_file *open_in_root(const struct fsn_stack_file *about, pid_t p
 /* Opens the file once, and again for another process if that failed. */
 static struct elf_file *open_file(struct frame_file *file, pid_t pid)
 {
+	const struct fsn_stack_file *about = &file->about;
+	const struct object_id id = { about->dev, about->ino, about->size, about->mtime_ns };
 	const struct elf_func *funcs;
 	size_t cnt;
 
 	if (file->elf || (file->tried && (!pid || pid == file->tried_by)))
 		return file->elf;
 	if (!file->tried)
-		file->elf = open_here(&file->about);
+		file->elf = open_here(about, &id);
 	if (!file->elf && pid)
-		file->elf = open_in_root(&file->about, pid);
+		file->elf = open_in_root(about, &id, pid);
 	file->tried = true;
 	file->tried_by = pid;
 	if (file->elf && elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
