@@ -118,6 +118,9 @@ struct list {
 	bool given;
 };
 
+/* Appends the @size bytes at @value. */
+void list_add(struct list *list, const void *value, size_t size);
+
 struct attach_options {
 	struct globals *g;
 	struct draft_opts draft;

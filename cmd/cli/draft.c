@@ -569,12 +569,6 @@ static bool has_allocators(const struct attach_options *o, const struct preset_g
 	return allocates;
 }
 
-static void add_allocator(struct list *list, const char *name)
-{
-	list->of = array_grow(list->of, list->cnt, sizeof(char *));
-	((const char **)list->of)[list->cnt++] = name;
-}
-
 /*
  * Finds the preset that knows the FUNCTIONs of --with memory, and selects them and the functions
  * that free what they allocate.
@@ -597,11 +591,14 @@ static void know_allocators(struct attach_options *o, struct preset_set **ret_se
 	if (!*ret_set)
 		return;
 	group = &(*ret_set)->groups[0];
-	for (size_t i = 0; i < o->draft.function_cnt; i++)
-		add_allocator(&o->allocators, name_of(o->draft.functions[i]));
+	for (size_t i = 0; i < o->draft.function_cnt; i++) {
+		const char *name = name_of(o->draft.functions[i]);
+
+		list_add(&o->allocators, &name, sizeof(name));
+	}
 	for (size_t i = 0; i < group->func_cnt; i++)
 		if (group->funcs[i].memory.frees)
-			add_allocator(&o->allocators, group->funcs[i].symbol);
+			list_add(&o->allocators, &group->funcs[i].symbol, sizeof(char *));
 	o->draft.functions = o->allocators.of;
 	o->draft.function_cnt = o->allocators.cnt;
 }

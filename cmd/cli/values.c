@@ -319,20 +319,17 @@ static bool is_all(struct list *list, const struct option_row *opt, const char *
 	return opt->values && !strcmp(arg, opt->values);
 }
 
-static int list_add(struct list *list, const void *value, size_t size, struct err *err)
+void list_add(struct list *list, const void *value, size_t size)
 {
-	char *more = array_grow(list->of, list->cnt, size);
-
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot read options");
-	list->of = more;
-	memcpy(more + list->cnt++ * size, value, size);
-	return 0;
+	list->of = array_grow(list->of, list->cnt, size);
+	memcpy((char *)list->of + list->cnt++ * size, value, size);
 }
 
 int read_texts(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
-	return is_all(at, opt, arg) ? 0 : list_add(at, &arg, sizeof(arg), err);
+	if (!is_all(at, opt, arg))
+		list_add(at, &arg, sizeof(arg));
+	return 0;
 }
 
 int read_numbers(void *at, const struct option_row *opt, char *arg, struct err *err)
@@ -343,7 +340,9 @@ int read_numbers(void *at, const struct option_row *opt, char *arg, struct err *
 	if (is_all(at, opt, arg))
 		return 0;
 	code = read_number(&n, opt, arg, err);
-	return code ? code : list_add(at, &n, sizeof(n), err);
+	if (!code)
+		list_add(at, &n, sizeof(n));
+	return code;
 }
 
 int read_users(void *at, const struct option_row *opt, char *arg, struct err *err)
@@ -357,7 +356,8 @@ int read_users(void *at, const struct option_row *opt, char *arg, struct err *er
 		return err_set(err, -ERR_USAGE, "--%s '%s' is not a user", opt->name, arg);
 	if (access_parse_owner(arg, &uid, &gid, err))
 		return err_wrap(err, "--%s", opt->name);
-	return list_add(at, &uid, sizeof(uid), err);
+	list_add(at, &uid, sizeof(uid));
+	return 0;
 }
 
 /* "[FUNC=]DUR", or "off" for DUR if the option has that value. */
@@ -373,5 +373,6 @@ int read_slow(void *at, const struct option_row *opt, char *arg, struct err *err
 		*eq = '\0';
 		slow.func = arg;
 	}
-	return list_add(at, &slow, sizeof(slow), err);
+	list_add(at, &slow, sizeof(slow));
+	return 0;
 }
