@@ -376,14 +376,31 @@ static pid_t find_torch(const struct attach_options *o)
 	return 0;
 }
 
-static bool allocates(const struct preset_set *set, const char *symbol)
+/* Returns the first preset that @fits, which the caller frees, or NULL. */
+static struct preset_set *find_preset(
+	bool (*fits)(const struct preset_group *group, const void *arg), const void *arg)
 {
-	for (size_t i = 0; i < set->groups[0].func_cnt; i++) {
-		const struct preset_func *f = &set->groups[0].funcs[i];
+	struct preset_entry *entries = NULL;
+	struct preset_set *set = NULL;
+	size_t cnt = 0;
 
-		if (f->memory.allocates && !strcmp(f->symbol, symbol))
-			return true;
+	preset_list(&entries, &cnt);
+	for (size_t i = 0; !set && i < cnt; i++) {
+		if (entries[i].error || preset_find(entries[i].name, &set, NULL) ||
+			fits(&set->groups[0], arg))
+			continue;
+		preset_set_free(set);
+		set = NULL;
 	}
+	preset_list_free(entries, cnt);
+	return set;
+}
+
+static bool allocates(const struct preset_group *group, const void *symbol)
+{
+	for (size_t i = 0; i < group->func_cnt; i++)
+		if (group->funcs[i].memory.allocates && !strcmp(group->funcs[i].symbol, symbol))
+			return true;
 	return false;
 }
 
@@ -391,26 +408,12 @@ static bool allocates(const struct preset_set *set, const char *symbol)
 static void hint_memory(const struct draft *draft, struct err *err)
 {
 	const char *symbol = draft->targets[0].symbol;
-	struct preset_entry *entries = NULL;
-	bool found = false;
-	size_t cnt = 0;
+	struct preset_set *set = symbol ? find_preset(allocates, symbol) : NULL;
 
-	if (!symbol)
-		return;
-	preset_list(&entries, &cnt);
-	for (size_t i = 0; !found && i < cnt; i++) {
-		struct preset_set *set = NULL;
-
-		if (entries[i].error || preset_find(entries[i].name, &set, NULL))
-			continue;
-		found = allocates(set, symbol);
-		if (found)
-			err_hint(err,
-				"preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
-				entries[i].name, entries[i].name, symbol);
-		preset_set_free(set);
-	}
-	preset_list_free(entries, cnt);
+	if (set)
+		err_hint(err, "preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
+			set->groups[0].name, set->groups[0].name, symbol);
+	preset_set_free(set);
 }
 
 /* Fails if no allocations can be tracked, and reports functions whose allocations cannot. */
@@ -551,8 +554,9 @@ static const struct preset_func *find_symbol(const struct preset_group *group, c
 }
 
 /* True if @group has all FUNCTIONs, in its own library, and one of them allocates. */
-static bool has_allocators(const struct attach_options *o, const struct preset_group *group)
+static bool has_allocators(const struct preset_group *group, const void *arg)
 {
+	const struct attach_options *o = arg;
 	bool allocates = false;
 
 	for (size_t i = 0; i < o->draft.function_cnt; i++) {
@@ -575,19 +579,9 @@ static bool has_allocators(const struct attach_options *o, const struct preset_g
  */
 static void know_allocators(struct attach_options *o, struct preset_set **ret_set)
 {
-	struct preset_entry *entries = NULL;
 	const struct preset_group *group;
-	size_t cnt = 0;
 
-	preset_list(&entries, &cnt);
-	for (size_t i = 0; !*ret_set && i < cnt; i++) {
-		if (entries[i].error || preset_find(entries[i].name, ret_set, NULL) ||
-			has_allocators(o, &(*ret_set)->groups[0]))
-			continue;
-		preset_set_free(*ret_set);
-		*ret_set = NULL;
-	}
-	preset_list_free(entries, cnt);
+	*ret_set = find_preset(has_allocators, o);
 	if (!*ret_set)
 		return;
 	group = &(*ret_set)->groups[0];
