@@ -415,8 +415,7 @@ static void tell_signal(const struct session *s)
 	if (waitid(P_PID, s->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
 		(info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED))
 		return;
-	if (!signal_name(info.si_status, name))
-		snprintf(name, sizeof(name), "signal %d", info.si_status);
+	signal_text((unsigned int)info.si_status, name);
 	if (!group_open(&s->fs, s->o->name, false, &g, NULL) && slots_read_dead(g, &calls, &cnt, NULL))
 		cnt = 0;
 	for (size_t i = 0; i < cnt; i++)

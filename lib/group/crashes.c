@@ -8,7 +8,6 @@
 #include <bpf/bpf.h>
 
 #include "group/crashes.h"
-#include "group/notation.h"
 #include "group/records.h"
 #include "group/types.h"
 
@@ -132,15 +131,7 @@ void crash_done(struct crash *c)
 
 const char *crash_signal(const struct crash *c, char buf[CRASH_TEXT])
 {
-	char name[NOTATION_LEN];
-
-	if (!c->signal)
-		return NULL;
-	if (signal_name(c->signal, name))
-		snprintf(buf, CRASH_TEXT, "%.31s", name);
-	else
-		snprintf(buf, CRASH_TEXT, "signal %u", c->signal);
-	return buf;
+	return c->signal ? signal_text(c->signal, buf) : NULL;
 }
 
 const char *crash_text(const struct crash *c, char buf[CRASH_TEXT])

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "group/group.h"
+#include "group/notation.h"
 
 #define CRASHES_MAX 16
 
@@ -38,7 +39,7 @@ void crash_done(struct crash *c);
 #define _cleanup_crash_ __cleanup(crash_done)
 
 /* "SIGSEGV at 0x8", "exit status 3", "SIGKILL, out of memory". */
-#define CRASH_TEXT 64
+#define CRASH_TEXT NOTATION_LEN
 const char *crash_text(const struct crash *c, char buf[CRASH_TEXT]);
 
 /* Returns the name of the signal, or NULL if the process has exited. */

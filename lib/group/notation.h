@@ -22,7 +22,7 @@ const struct notation *notation_of(const char *call, const char *arg);
  */
 const char *notation_text(const struct notation *n, uint64_t value, char buf[NOTATION_LEN]);
 
-/* Writes "SIGSEGV" or "SIGRTMIN+3" to @buf. Returns @buf, or NULL if there is no such signal. */
-const char *signal_name(uint64_t value, char buf[NOTATION_LEN]);
+/* Writes "SIGSEGV", "SIGRTMIN+3" or, of a signal without a name, "signal 32". Returns @buf. */
+const char *signal_text(unsigned int signal, char buf[NOTATION_LEN]);
 
 #endif

@@ -228,7 +228,7 @@ static const char *flags_text(const struct notation *n, uint64_t value, char *bu
 	return len ? buf : NULL;
 }
 
-const char *signal_name(uint64_t value, char buf[NOTATION_LEN])
+static const char *signal_name(uint64_t value, char buf[NOTATION_LEN])
 {
 	const char *name = value < NSIG ? sigabbrev_np((int)value) : NULL;
 	int rt = (int)value - SIGRTMIN;
@@ -239,6 +239,13 @@ const char *signal_name(uint64_t value, char buf[NOTATION_LEN])
 		snprintf(buf, NOTATION_LEN, rt ? "SIGRTMIN+%d" : "SIGRTMIN", rt);
 	else
 		return NULL;
+	return buf;
+}
+
+const char *signal_text(unsigned int signal, char buf[NOTATION_LEN])
+{
+	if (!signal_name(signal, buf))
+		snprintf(buf, NOTATION_LEN, "signal %u", signal);
 	return buf;
 }
 
