@@ -205,39 +205,29 @@ static __always_inline struct fsn_crash *crash_at(__u32 i)
 }
 
 /*
- * Words from the block on in which the stack pointer is, to where they can't be read. If it is below
- * the stack, after an overflow: from the next page on.
+ * Copies a block of the stack, from word @n on, and keeps the mappings that its words point to.
+ * Returns 1 if it can't be read.
  */
-__noinline int crash_stack(__u32 i)
-{
-	struct fsn_crash *c = crash_at(i);
-	__u32 n;
-
-	if (!c)
-		return 0;
-	c->stack_at = c->at.sp & ~(CRASH_BLOCK * 8ULL - 1);
-	if (bpf_probe_read_user(c->stack, CRASH_BLOCK * 8, (void *)c->stack_at))
-		c->stack_at = ((c->at.sp >> fsn_page_shift) + 1) << fsn_page_shift;
-	for (n = 0; n < FSN_CRASH_WORDS; n += CRASH_BLOCK)
-		if (bpf_probe_read_user(&c->stack[n], CRASH_BLOCK * 8, (void *)(c->stack_at + n * 8)))
-			break;
-	c->word_cnt = n;
-	return 0;
-}
-
-/* Keeps the mapping that word @n of the stack points to. Returns 1 after the last word. */
-__noinline int crash_stack_word(__u32 i, __u32 n)
+__noinline int crash_block(__u32 i, __u32 n)
 {
 	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
 	struct fsn_crash *c = crash_at(i);
 
-	if (!c || !work || n >= FSN_CRASH_WORDS || n >= c->word_cnt)
+	if (!c || !work || n > FSN_CRASH_WORDS - CRASH_BLOCK ||
+		bpf_probe_read_user(&c->stack[n], CRASH_BLOCK * 8, (void *)(c->stack_at + n * 8)))
 		return 1;
-	crash_word(c, work, c->stack[n]);
+	c->word_cnt = n + CRASH_BLOCK;
+	for (__u32 k = 0; k < CRASH_BLOCK; k++)
+		crash_word(c, work, c->stack[n + k]);
 	return 0;
 }
 
-__noinline int crash_code(__u32 i)
+/*
+ * Copies the stack from the block on in which the stack pointer is, to where it can't be read. If
+ * the pointer is below the stack, after an overflow: from the next page on. Keeps the mappings of the
+ * stack and of the code.
+ */
+__noinline int crash_stack(__u32 i)
 {
 	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
 	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
@@ -245,6 +235,9 @@ __noinline int crash_code(__u32 i)
 
 	if (!c || !work)
 		return 0;
+	c->stack_at = c->at.sp & ~(CRASH_BLOCK * 8ULL - 1);
+	if (bpf_probe_read_user(c->stack, CRASH_BLOCK * 8, (void *)c->stack_at))
+		c->stack_at = ((c->at.sp >> fsn_page_shift) + 1) << fsn_page_shift;
 	/* Libraries are below the program if the size of the stack is not limited. */
 	work->low = mm->start_code < mm->mmap_base ? mm->start_code : mm->mmap_base;
 	work->looks = 0;
@@ -253,8 +246,8 @@ __noinline int crash_code(__u32 i)
 	crash_word(c, work, c->at.pc);
 	for (int n = 0; n < FSN_RETURNS_MAX; n++)
 		crash_word(c, work, c->at.to[n]);
-	for (__u32 n = 0; n < FSN_CRASH_WORDS; n++)
-		if (crash_stack_word(i, n))
+	for (__u32 n = 0; n < FSN_CRASH_WORDS; n += CRASH_BLOCK)
+		if (crash_block(i, n))
 			break;
 	return 0;
 }
@@ -308,10 +301,8 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 	c->flags = signal == SIGKILL ? FSN_CRASH_PENDING : 0;
 	crash_fill(s.i);
 	/* At an exit it is gone before 6.16. */
-	if (task->mm) {
+	if (task->mm)
 		crash_stack(s.i);
-		crash_code(s.i);
-	}
 	s.now = c->time_ns;
 	s.sp = c->at.sp;
 	s.below = c->stack_start ? c->stack_start : s.sp;
