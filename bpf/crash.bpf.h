@@ -394,7 +394,7 @@ static __always_inline __u32 signal_that_ends(
 SEC("tp_btf/signal_deliver")
 int fsn_crash_signal(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_for_reading();
 	__u32 sig = ctx[0], ends = signal_that_ends(task, sig, (void *)ctx[2]);
 	struct kernel_siginfo *info = (void *)ctx[1];
 	struct fsn_crash *c;
@@ -423,9 +423,9 @@ int fsn_crash_signal(__u64 *ctx)
 /* --- exits -------------------------------------------------------------------------------------- */
 
 /* The status of the process, as waitpid(2) has it; 0 if another thread reports it. */
-static __always_inline __u32 exit_code_of(struct task_struct *task, bool last)
+static __always_inline __u32 exit_code_of(const struct task_struct *task, bool last)
 {
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
 	if (!last && (!(task->signal->flags & SIGNAL_GROUP_EXIT) ||
 			     SYSCALL_NR(regs) != NR_EXIT_GROUP))
@@ -438,7 +438,7 @@ static __always_inline __u32 exit_code_of(struct task_struct *task, bool last)
 SEC("tp_btf/sched_process_exit")
 int fsn_crash_exit(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_for_reading();
 	bool last = !task->signal->live.counter;
 	__u32 code = exit_code_of(task, last);
 	__u64 key, *seq;
