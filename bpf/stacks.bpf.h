@@ -20,10 +20,15 @@ const volatile int fsn_self = 0; /* for fsn_maps: the requesting process */
 
 /* --- stacks ------------------------------------------------------------------------------------- */
 
+static __always_inline struct fsn_frames *piece_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&fsn_frames, &i);
+}
+
 /* Copies the frames of @w to a new stack. If fsn_frames is full, its .cnt remains 0. */
 static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *w, int end)
 {
-	__u32 pieces = (w->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE, first, at;
+	__u32 pieces = (w->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE, first;
 	struct fsn_frames *piece;
 
 	to->end = end;
@@ -33,13 +38,10 @@ static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *
 	for (__u32 i = 0; i < (FSN_FRAMES_MAX + 1) / FSN_FRAMES_PIECE; i++) {
 		if (i >= pieces)
 			break;
-		at = first + i;
-		piece = bpf_map_lookup_elem(&fsn_frames, &at);
+		piece = piece_at(first + i);
 		if (!piece)
 			break;
-#pragma unroll
-		for (__u32 n = 0; n < FSN_FRAMES_PIECE; n++)
-			piece->frame[n] = w->frames[i * FSN_FRAMES_PIECE + n];
+		__builtin_memcpy(piece, &w->frames[i * FSN_FRAMES_PIECE], sizeof(*piece));
 	}
 	to->first = first;
 	(void)__sync_lock_test_and_set(&to->cnt, w->cnt);
@@ -242,7 +244,7 @@ static __always_inline bool cold_is_local(const struct mapping *m)
 
 static __always_inline struct cold *cold_at(__u32 i)
 {
-	return (struct cold *)bpf_map_lookup_elem(&fsn_frames, &i);
+	return (struct cold *)piece_at(i);
 }
 
 static __always_inline bool cold_put(__u32 n, __u64 left)
@@ -440,21 +442,17 @@ static __always_inline __u32 stack_of_user(void)
 /* Copies the kernel frames of the stack of @cold. */
 static __always_inline void cold_kernel(const struct cold *cold, struct walk *w)
 {
-	__u32 at = cold->number - 1, first;
+	__u32 at = cold->number - 1;
 	struct fsn_stack *stack = bpf_map_lookup_elem(&fsn_stacks, &at);
 	struct fsn_frames *piece;
 
 	if (!stack || !cold->start.cnt)
 		return;
-	first = stack->first;
 	for (__u32 i = 0; i < KERNEL_FRAMES / FSN_FRAMES_PIECE; i++) {
-		at = first + i;
-		piece = bpf_map_lookup_elem(&fsn_frames, &at);
+		piece = piece_at(stack->first + i);
 		if (!piece)
 			break;
-#pragma unroll
-		for (__u32 n = 0; n < FSN_FRAMES_PIECE; n++)
-			w->frames[i * FSN_FRAMES_PIECE + n] = piece->frame[n];
+		__builtin_memcpy(&w->frames[i * FSN_FRAMES_PIECE], piece, sizeof(*piece));
 	}
 	walk_kernel(w, cold->start.cnt);
 }
