@@ -501,15 +501,13 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (!code)
-		code = engine_watch_crashes(e, dir_fd, err);
+		code = engine_watch(e, dir_fd, err);
 	/*
 	 * Last, so that a group's own program on a process exit tracepoint runs before the one that
 	 * removes the process from the filter.
 	 */
 	if (!code)
 		code = engine_follow(e, opts->pids_fd, dir_fd, err);
-	if (!code)
-		code = engine_watch_sleeps(e, dir_fd, err);
 	if (code)
 		return code;
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);

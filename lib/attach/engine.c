@@ -60,9 +60,10 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 }
 
 /* Chooses the programs to load, and their attach types for the kind of link. */
-static void engine_choose(struct engine *e, unsigned int progs)
+static void engine_choose(struct engine *e, const struct engine_spec *spec)
 {
 	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
+	unsigned int progs = spec->progs;
 
 	bpf_program__set_autoload(e->skel->progs.fsn_fault, false);
 	bpf_program__set_autoload(e->skel->progs.fsn_sample_cpu, false);
@@ -86,15 +87,15 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(
 		e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE && !e->holds);
-	bpf_program__set_autoload(e->skel->progs.fsn_signal, e->pauses);
-	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
-	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);
-	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, e->memory);
-	bpf_program__set_autoload(e->skel->progs.fsn_sleep, e->sleeps);
-	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, e->crashes);
-	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, e->crashes);
-	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
-	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
+	bpf_program__set_autoload(e->skel->progs.fsn_signal, spec->pauses);
+	bpf_program__set_autoload(e->skel->progs.fsn_pause, spec->pauses && !e->holds);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, spec->block_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, spec->block_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_sleep, engine_sees_sleeps(spec));
+	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
+	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
+	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->children);
+	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->children);
 }
 
 static unsigned int link_mask(const struct engine *e, const struct engine_spec *spec)
@@ -125,7 +126,7 @@ static int engine_open(struct engine *e, const struct engine_spec *spec, struct 
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot open programs");
 	engine_size(e, spec);
-	engine_choose(e, spec->progs);
+	engine_choose(e, spec);
 	return 0;
 }
 
@@ -140,13 +141,9 @@ int engine_new(
 		!kfunc_how_probe(KFUNC_MULTI);
 	e->links = link_mask(e, spec);
 	e->children = spec->children;
-	e->memory = spec->block_cnt;
-	e->sleeps = engine_sees_sleeps(spec);
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
-	e->pauses = spec->pauses;
-	e->crashes = spec->crashes;
 	code = clones_new(spec->clone_first, spec->progs & 1U << ENGINE_TRACE, &e->clones, err);
 	if (code)
 		return code;

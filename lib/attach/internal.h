@@ -218,9 +218,7 @@ struct engine {
 	uint32_t stat_shards, hist_shards, path_shards, path_cnt, block_sets, slot_cnt;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
-	bool children, holds, pauses, memory;
-	bool sleeps; /* the stack of a blocked call is recorded at each context switch */
-	bool crashes;
+	bool children, holds;
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
@@ -258,14 +256,17 @@ int engine_link(struct engine *e, enum engine_prog prog, const struct link_probe
 /* If allocations are tracked: attaches the programs that drop those of processes that exit. */
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
-/* True if stacks of blocked calls are recorded: that needs .split, .nesting and stacks. */
+/*
+ * True if the stack of a blocked call is recorded at each context switch: that needs .split, .nesting
+ * and stacks.
+ */
 bool engine_sees_sleeps(const struct engine_spec *spec);
 
-/* Attaches and pins the program that records them, if engine_sees_sleeps(). */
-int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err);
-
-/* Attaches the programs that record processes that die, if the spec says so, and pins them. */
-int engine_watch_crashes(struct engine *e, int dir_fd, struct err *err);
+/*
+ * Attaches and pins the programs that record those, if engine_sees_sleeps(), and processes that die,
+ * if the spec says so.
+ */
+int engine_watch(struct engine *e, int dir_fd, struct err *err);
 
 /*
  * Attaches and pins the programs that follow children, if the spec says so. Call it before

@@ -267,6 +267,18 @@ static int attach_traced(
 	return pin_link(e, dir_fd, fd, err);
 }
 
+/* Attaches those of @progs that are loaded. */
+static int attach_loaded(struct engine *e, struct bpf_program *const *progs, size_t cnt,
+	int dir_fd, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < cnt; i++)
+		if (bpf_program__fd(progs[i]) >= 0)
+			code = attach_traced(e, progs[i], dir_fd, err);
+	return code;
+}
+
 /* Entry and return programs use the same table of system calls. */
 static int attach_calls(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, int dir_fd, struct err *err)
@@ -295,11 +307,8 @@ static int attach_waits(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_switch,
 		e->skel->progs.fsn_wakeup, e->skel->progs.fsn_wakeup_new };
-	int code = 0;
 
-	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++)
-		code = attach_traced(e, progs[i], dir_fd, err);
-	return code;
+	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }
 
 /* Opens one perf event on each CPU. */
@@ -464,11 +473,8 @@ int engine_reclaim(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_heap_exit,
 		e->skel->progs.fsn_heap_exec };
-	int code = 0;
 
-	for (size_t i = 0; e->memory && !code && i < ARRAY_SIZE(progs); i++)
-		code = attach_traced(e, progs[i], dir_fd, err);
-	return code;
+	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }
 
 int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
@@ -479,34 +485,22 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
 		e->skel->progs.fsn_fork };
 	uint32_t none = FSN_PID_NONE, lost = 0;
-	int code = 0;
+	int code = attach_loaded(e, pausing, ARRAY_SIZE(pausing), dir_fd, err);
 
-	for (size_t i = 0; !code && i < ARRAY_SIZE(pausing); i++)
-		if (bpf_program__fd(pausing[i]) >= 0)
-			code = attach_traced(e, pausing[i], dir_fd, err);
 	if (code || !e->children)
 		return code;
 	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PIDS), &none, &lost, 0))
 		return err_sys(err, -errno, "cannot follow children");
-	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++)
-		code = attach_traced(e, progs[i], dir_fd, err);
+	code = attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 
-int engine_watch_crashes(struct engine *e, int dir_fd, struct err *err)
+int engine_watch(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_crash_signal,
-		e->skel->progs.fsn_crash_exit };
-	int code = 0;
+		e->skel->progs.fsn_crash_exit, e->skel->progs.fsn_sleep };
 
-	for (size_t i = 0; e->crashes && !code && i < ARRAY_SIZE(progs); i++)
-		code = attach_traced(e, progs[i], dir_fd, err);
-	return code;
-}
-
-int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err)
-{
-	return e->sleeps ? attach_traced(e, e->skel->progs.fsn_sleep, dir_fd, err) : 0;
+	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }
 
 /* --- the record of probe offsets ------------------------------------------------------------- */
