@@ -166,15 +166,16 @@ unmatched_returns 1"
 }
 
 @test "syscalls: paths have 256 bytes each, also if not in memory at the entry" {
-	local n what text long
+	local n what text long program=$BATS_TEST_TMPDIR/own-paths
 
 	need_tracefs
+	cp "$FIX/syscalls" "$program"
 	long=/nonexistent/$(printf '%0300d' 0)
-	fsn attach g s:chdir s:renameat2 --slow 1ns --comm syscalls
+	fsn attach g s:chdir s:renameat2 --slow 1ns --comm own-paths
 	for n in 255 256 257; do
 		printf %s "${long:0:n}" >"$BATS_TEST_TMPDIR/path"
 		for what in absent absent-both; do
-			capture "$FIX/syscalls" "$what" "$BATS_TEST_TMPDIR/path"
+			capture "$program" "$what" "$BATS_TEST_TMPDIR/path"
 		done
 		text+=${text:+$'\n'}${long:0:n > 256 ? 256 : n}
 	done
@@ -183,7 +184,7 @@ unmatched_returns 1"
 	assert_eq "$(json '.[0].slow_calls[].args | .oldname // empty')" "$text"
 	assert_eq "$(json '.[0].slow_calls[].args | .newname // empty')" "$text"
 	start_stream s g --json
-	capture "$FIX/syscalls" absent-both "$BATS_TEST_TMPDIR/path"
+	capture "$program" absent-both "$BATS_TEST_TMPDIR/path"
 	stop_stream s
 	assert_eq "$(json 'select(.type == "call").args | .oldname, .newname')" \
 		"${long:0:256}

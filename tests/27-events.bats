@@ -175,7 +175,7 @@ hint: did you mean 'u:$EVENTS:tick'"
 	start_bg fix "$FIX/syscalls" --wait threads 4 1
 	wait_ready fix
 	fsn attach g t:sched:sched_process_exit --pid "$(bg_pid fix)" --key comm
-	fsn attach h t:syscalls:sys_enter_fsync --if 'fd==4294967295' --key fd
+	fsn attach h t:syscalls:sys_enter_fsync --if 'fd==4294967295' --key fd -p "$(bg_pid fix)"
 	fsn attach i t:syscalls:sys_enter_fsync --if 'fd==3' -p "$(bg_pid fix)"
 	start_stream s g --json
 	tell fix

@@ -132,9 +132,10 @@ our_run() { # COMMAND...
 
 # shellcheck disable=SC2016	# of the other shell
 @test "stacks: calls whose rows were evicted are in a note, in all formats" {
-	local total i
-	fsn attach st s:getppid --by stack --limit rows=64 --if comm==syscalls
-	capture bash -c 'for ((i = 0; i < 100; i++)); do "$0" children 2 1 >/dev/null; done' "$FIX/syscalls"
+	local total i program=$BATS_TEST_TMPDIR/own-calls
+	cp "$FIX/syscalls" "$program"
+	fsn attach st s:getppid --by stack --limit rows=64 --if comm==own-calls
+	capture bash -c 'for ((i = 0; i < 100; i++)); do "$0" children 2 1 >/dev/null; done' "$program"
 	fsn stats st --json
 	total=$(json '.[0].functions[0].calls')
 	assert_eq "$total" 200
