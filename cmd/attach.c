@@ -498,5 +498,5 @@ const struct command cmd_attach = { "attach", "GROUP [FUNCTION...]",
 	"GROUP [FUNCTION...]\n--config FILE [GROUP...]",
 	"Probe functions; the command ends and the kernel keeps counting.\v"
 	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
-	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
+	"FUNCTIONs: names, globs, C++ names, 0xADDR, LIB:func. DUR has ns, us, ms, s.\n"
 	"Example: funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms" };

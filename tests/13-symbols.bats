@@ -199,6 +199,39 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	done
 }
 
+# Calls of FUNCTION, which the stripped copy of FILE has only at its address, are counted and timed.
+by_address() { # FUNCTION CALLS FILE COMMAND...
+	local at bare=$BATS_TEST_TMPDIR/bare/${3##*/}
+
+	strip -o "$bare" "$3"
+	at=$(nm "$3" | sed -n "s/^0*\([0-9a-f]*\) . $1\$/\1/p")
+	fsn attach g "$bare:0x$at" "$bare:sub_$at" --json
+	assert_json '.[0].functions | map([.name, .symbol])' "[[\"sub_$at\",null]]"
+	LD_LIBRARY_PATH=${bare%/*} capture "${@:4}"
+	assert_numbers g "sub_$at $2 0 $2 0 0 0"
+	fsn detach g
+	dry "$3:0x$at" --json
+	assert_json '.[0].functions | map(.name)' "[\"$1\"]"
+	dry -s 1 "$bare:0x$(printf %x $((0x$at + 1)))"
+	assert_stderr_match "no function '$bare:0x[0-9a-f]+' in $bare: none starts at that address$"
+	assert_stderr_match "^hint: use '$bare:sub_$at', the function around it, or '$bare:sub_$at\+0x1' "
+}
+
+@test "symbols: a function of a stripped file is probed at the address that nm prints" {
+	local bare=$BATS_TEST_TMPDIR/bare
+
+	need_bpf
+	mkdir "$bare"
+	by_address fix_add 10 "$FIX/call-static" "$bare/call-static" add 10
+	by_address fix_local 10 "$REAL" "$FIX/call" local_call 10 # a library
+	by_address c_switch 90 "$FIX/asmcall-nopie" "$bare/asmcall-nopie" c_switch 90
+	dry -s 1 fix_add 0x1 --lib "$REAL" # the others are shown
+	assert_output_match '^fix_add '
+	assert_stderr_match "no function '0x1' in $REAL: its code has no such address$"
+	dry -s 1 "$REAL:sub_add" # a name: no code has this address
+	assert_stderr_match "^funcsnoop attach: no function '$REAL:sub_add' in $REAL$"
+}
+
 # --- separate symbols -----------------------------------------------------------------------------
 
 @test "symbols: a debug file found by build id names the functions of a stripped file" {
@@ -241,7 +274,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	id=$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')
 	dry -s 1 fix_local zz_gone --lib "$lib"
 	assert_stderr_match "^funcsnoop attach: no functions 'fix_local', 'zz_gone' in $lib$"
-	assert_stderr_match "^hint: $lib is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo $id' fetches them$"
+	assert_stderr_match "^hint: $lib is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo $id' fetches them; 0xADDR needs none$"
 	dry -s 1 'zz_*' --lib "$lib"
 	assert_stderr_match "^hint: $lib is stripped"
 	# A probable typing error gets a suggestion.

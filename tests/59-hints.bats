@@ -48,8 +48,8 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 # instead of a test: this test machine lacks something.
 hint_table() {
 	cat <<-'END'
-		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
-		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
+		%s is stripped and has no build id: use an unstripped build of it, or 0xADDR, the address of a function|a stripped file without build id|a stripped library is probed by an unstripped build, or by an address
+		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them; 0xADDR needs none|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
 		use --pid without + to probe the process alone; --force follows children anyway|--pid PID+ with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
 		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would time them, where that is safe|calls that leave by a jump|50-engine: stats: untracked tail calls have no duration, and the table says why
@@ -81,6 +81,7 @@ hint_table() {
 		attach the group again with --replace --share 0644 to share its numbers|serve of a group without --mode|a group that serve does not show is shared as the hint says
 		attach the group again with --replace --by stack|stats --by stack without stacks|a group without stacks gets them as the hint says
 		attach the group again with --replace and the other --pid|set --pid of a group with links of processes|--pid of a group whose probes are in processes of --pid
+		addresses are those that nm and objdump print, not those in a process|0xADDR outside the code|a function that is not at an address is found at the one around it
 		attaching needs %s%s|feature without CAP_BPF or CAP_PERFMON|17-privileges: the capability that is missing is named
 		attaching needs capabilities of the host: those of a container's user namespace are not enough|feature in a user namespace|a user namespace has no capabilities of the host
 		before Linux 5.19 reading needs CAP_BPF, or kernel.unprivileged_bpf_disabled=0|a reader without CAP_BPF|-: kernels before 5.19
@@ -141,6 +142,7 @@ hint_table() {
 		this kernel has perf links alone, which need CAP_SYS_ADMIN%s|feature without CAP_SYS_ADMIN|-: kernels before 6.6
 		this kernel is older than Linux 5.15|attach|-: kernels before 5.15
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
+		use '%s%s%s', the function around it, or '%s%s%s+0x%PRIx64' to count that instruction|0xADDR inside a function|a function that is not at an address is found at the one around it
 		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
 		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
@@ -555,21 +557,38 @@ meant() { # FUNCTION MEANT
 		attach g fix_add --lib verynaer --dry-run
 }
 
-@test "hint: a stripped library is probed by an unstripped build, or by an offset" {
+@test "hint: a stripped library is probed by an unstripped build, or by an address" {
 	local bare=$BATS_TEST_TMPDIR/libbare.so at
 
 	objcopy --strip-all --remove-section=.note.gnu.build-id "$CALL" "$bare"
 	fsn -s 1 attach g main --lib "$bare" --dry-run
-	assert_stderr_match "^hint: $bare is stripped and has no build id: use an unstripped build of it, or \+0xOFFSET in the file$"
-	fsn attach g main --lib "$CALL" --dry-run --json
-	at=$(json '.[0].functions[0].offset')
-	fsn attach g "$(printf '+0x%x' "$at")" --lib "$bare" --dry-run
+	assert_stderr_match "^hint: $bare is stripped and has no build id: use an unstripped build of it, or 0xADDR, the address of a function$"
+	at=$(nm "$CALL" | sed -n 's/^0*\([0-9a-f]*\) T main$/0x\1/p')
+	fsn attach g "$at" --lib "$bare" --dry-run
 	# By its build id, debug symbols are taken where packages put them.
 	cp "$CALL" "$bare"
 	objcopy --strip-all "$bare"
 	if fsn -s any attach g main --lib "$bare" --dry-run && [[ $stderr == *debuginfod-find* ]]; then
-		assert_stderr_match "or 'debuginfod-find debuginfo [0-9a-f]+' fetches them$"
+		assert_stderr_match "or 'debuginfod-find debuginfo [0-9a-f]+' fetches them; 0xADDR needs none$"
 	fi
+}
+
+@test "hint: a function that is not at an address is found at the one around it" {
+	local bare=$BATS_TEST_TMPDIR/bare at second
+
+	strip -o "$bare" "$CALL"
+	# The first instructions of main, as another program has them.
+	{ read -r at && read -r second; } < <(objdump -d --disassemble=main "$CALL" |
+		sed -En 's/^ +([0-9a-f]+):\t.*/0x\1/p')
+	fsn -s 1 attach g "$bare:0x555555555000" --dry-run
+	assert_stderr_match "no function '$bare:0x555555555000' in $bare: its code has no such address"
+	assert_stderr_match "^hint: addresses are those that nm and objdump print, not those in a process$"
+	follow 1 "^use '$bare:sub_${at#0x}', the" "s/^use ('[^']*').*/fsn attach g \1 --dry-run/" \
+		attach g "$bare:$second" --dry-run
+	assert_output_match "^sub_${at#0x} +$bare "
+	follow 1 " or '$bare:sub_.*' to count that" "s/.* or ('[^']*').*/fsn attach g \1 --dry-run/" \
+		attach g "$bare:$second" --dry-run
+	assert_output_match "^sub_${at#0x}\+0x[0-9a-f]+ +$bare .* none "
 }
 
 @test "hint: a deleted library is opened by root alone" {

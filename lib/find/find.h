@@ -84,7 +84,8 @@ void objects_done(struct objects *objects);
  * - a name, or name@VERSION;
  * - a glob (* ? [...]);
  * - a demangled C++ or Rust name, with or without its arguments or template arguments;
- * - name+0xOFF, or +0xOFF (a file offset);
+ * - 0xADDR or sub_ADDR: the function that starts at a virtual address of the file;
+ * - name+0xOFF (also 0xADDR+0xOFF), or +0xOFF (a file offset);
  * - any of these after a library: LIB:func, /path:func or p:LIB:func, where p can also be r,
  *   uprobe or uretprobe.
  *

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Errors of the resolver, with suggestions of similar names.
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,11 +345,11 @@ static int hint_stripped(struct resolver *r, const struct object *lib)
 	if (!*id)
 		return err_hint(r->err,
 			"%s is stripped and has no build id: use an unstripped build of it, or "
-			"+0xOFFSET in the file",
+			"0xADDR, the address of a function",
 			lib->path);
 	return err_hint(r->err,
 		"%s is stripped: its -dbgsym or -dbg package has the names, or "
-		"'debuginfod-find debuginfo %s' fetches them",
+		"'debuginfod-find debuginfo %s' fetches them; 0xADDR needs none",
 		lib->path, id);
 }
 
@@ -447,6 +448,27 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	if (suggest_text(&n.s, text, sizeof(text)))
 		err_hint(r->err, "%s", text);
 	return -ENOENT;
+}
+
+int resolve_fail_address(struct resolver *r, const struct arg *a)
+{
+	err_set(r->err, -ENOENT, "no function '%s' in %s: its code has no such address",
+		a->req->func, a->libs->object[0]->path);
+	return err_hint(r->err,
+		"addresses are those that nm and objdump print, not those in a process");
+}
+
+int resolve_fail_inside(
+	struct resolver *r, const struct arg *a, const char *around, uint64_t offset)
+{
+	const char *lib = a->lib ? a->lib : "", *colon = a->lib ? ":" : "";
+
+	err_set(r->err, -ENOENT, "no function '%s' in %s: none starts at that address",
+		a->req->func, a->libs->object[0]->path);
+	return err_hint(r->err,
+		"use '%s%s%s', the function around it, or '%s%s%s+0x%" PRIx64
+		"' to count that instruction",
+		lib, colon, around, lib, colon, around, offset);
 }
 
 /* Lists functions that look like implementations of an IFUNC: "__memcpy_avx_unaligned". */

@@ -124,6 +124,8 @@ struct arg {
 	bool has_plus;
 	uint64_t at; /* name@0xOFF: only the one at this file offset */
 	bool has_at;
+	uint64_t addr; /* 0xADDR, sub_ADDR: the function that starts at this virtual address */
+	bool has_addr;
 	bool regex, glob; /* .glob: has special characters, but can still be a name */
 	bool qualified;   /* must be a demangled name */
 	bool patterned;   /* without an exact match, so it was used as a pattern */
@@ -220,6 +222,10 @@ _must_check_ int resolve_demangled(struct resolver *r);
  * searched, and similar names.
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
+/* Set the error for an address outside the code, or inside the function @around at @offset. */
+int resolve_fail_address(struct resolver *r, const struct arg *a);
+int resolve_fail_inside(
+	struct resolver *r, const struct arg *a, const char *around, uint64_t offset);
 /* Sets the error for a function that exists but cannot be probed. */
 int resolve_fail_refused(struct resolver *r, const struct arg *a);
 

@@ -106,6 +106,17 @@ static void split_version(struct arg *a)
 		a->version = at;
 }
 
+/* "0xADDR" of nm(1), and "sub_ADDR" of disassemblers, which can also be a name. */
+static void parse_address(struct arg *a)
+{
+	_cleanup_free_ char *hex = NULL;
+
+	if (strncmp(a->name, "sub_", 4) == 0)
+		hex = xasprintf("0x%s", a->name + 4);
+	a->has_addr = (hex || strncmp(a->name, "0x", 2) == 0) &&
+		parse_number(hex ? hex : a->name, &a->addr);
+}
+
 int arg_parse(
 	const struct request *req, struct arg *ret_arg, struct err *err)
 {
@@ -119,6 +130,8 @@ int arg_parse(
 		if (!req->literal)
 			ret = split_plus(&a, err);
 		split_version(&a);
+		if (!req->literal)
+			parse_address(&a);
 		a.glob = !req->literal && pattern_is_glob(a.name);
 	}
 	if (!ret && !*a.name && !a.has_plus)

@@ -448,31 +448,44 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 	return 0;
 }
 
-/* True if a frame starts at @addr, which is as reliable as a symbol. */
-static int begins_frame(const struct object *lib, uint64_t addr, struct err *err)
+#define NO_START UINT64_MAX
+
+/* Returns the start of the frame around @addr, which is as reliable as a symbol; or NO_START. */
+static int frame_start(
+	const struct object *lib, uint64_t addr, uint64_t *ret_start, struct err *err)
 {
 	struct plan_image image;
-	size_t at;
+	size_t above;
 	int ret;
 
 	ret = elf_file_image(lib->elf, &image, err);
 	if (ret)
 		return ret;
-	at = FIRST_WHERE(image.fde_cnt, i, image.fdes[i].start >= addr);
-	return at < image.fde_cnt && image.fdes[at].start == addr;
+	above = FIRST_WHERE(image.fde_cnt, i, image.fdes[i].start > addr);
+	*ret_start = above && addr < image.fdes[above - 1].end ? image.fdes[above - 1].start
+							       : NO_START;
+	return 0;
+}
+
+static int check_one_file(struct resolver *r, const struct arg *a, const char *what)
+{
+	if (a->libs->cnt <= 1)
+		return 0;
+	return err_set(r->err, -EINVAL, "'%s' is %s in one file, but %zu libraries are meant",
+		a->req->func, what, a->libs->cnt);
 }
 
 /* "+0xOFF": an offset in the file. */
 static int find_offset(struct resolver *r, struct arg *a, const struct object *lib)
 {
 	struct match m = { .lib = lib };
+	uint64_t start;
 	char buf[1024];
 	int ret;
 
-	if (a->libs->cnt > 1)
-		return err_set(r->err, -EINVAL,
-			"'%s' is an offset in one file, but %zu libraries are meant",
-			a->req->func, a->libs->cnt);
+	ret = check_one_file(r, a, "an offset");
+	if (ret)
+		return ret;
 	if (elf_file_offset_to_addr(lib->elf, a->plus, &m.addr))
 		return err_set(r->err, -EINVAL,
 			"file offset 0x%" PRIx64 " is not in an executable segment of %s",
@@ -486,10 +499,56 @@ static int find_offset(struct resolver *r, struct arg *a, const struct object *l
 			m.shown = buf;
 		return match_add(r, a, &m);
 	}
-	ret = begins_frame(lib, m.addr, r->err);
-	if (ret < 0)
+	ret = frame_start(lib, m.addr, &start, r->err);
+	if (ret)
 		return ret;
-	m.inside = !ret;
+	m.inside = m.addr != start;
+	return match_add(r, a, &m);
+}
+
+/* Returns the name of the function that starts at @start: its symbol's, or "sub_ADDR". */
+static char *start_name(const struct elf_func *func, uint64_t start)
+{
+	char *text = func ? demangle(func->names[0].name, DEMANGLE_NAME) : NULL;
+
+	if (text)
+		return text;
+	return func ? xstrdup(func->names[0].name) : xasprintf("sub_%" PRIx64, start);
+}
+
+/* "0xADDR", "sub_ADDR": the function that starts at an address, by its symbol or its frame. */
+static int find_address(struct resolver *r, struct arg *a)
+{
+	struct match m = { .lib = a->libs->object[0], .addr = a->addr + a->plus };
+	_cleanup_free_ char *name = NULL, *shown = NULL;
+	uint64_t start, offset;
+	bool in_code = !elf_file_addr_to_offset(m.lib->elf, a->addr, &offset);
+	int ret;
+
+	/* "sub_add" can also be a name, which is not there */
+	if (a->name[0] != '0' && (!in_code || a->libs->cnt > 1))
+		return 0;
+	ret = check_one_file(r, a, "an address");
+	if (ret)
+		return ret;
+	if (!in_code)
+		return a->req->optional ? 0 : resolve_fail_address(r, a);
+	ret = frame_start(m.lib, a->addr, &start, r->err);
+	if (ret)
+		return ret;
+	m.func = elf_file_func_at(m.lib->elf, a->addr);
+	if (m.func && (start == NO_START || m.func->addr >= start))
+		start = m.func->addr;
+	else
+		m.func = NULL;
+	name = start_name(m.func, start == NO_START ? a->addr : start);
+	if (start != a->addr && start != NO_START)
+		return a->req->optional ? 0 : resolve_fail_inside(r, a, name, a->addr - start);
+	if (a->has_plus)
+		shown = xasprintf("%s+0x%" PRIx64, name, a->plus);
+	m.name = m.func ? &m.func->names[0] : NULL;
+	m.inside = a->plus || start == NO_START;
+	m.shown = shown ? shown : name;
 	return match_add(r, a, &m);
 }
 
@@ -518,6 +577,8 @@ static int find_symbols(struct resolver *r, struct arg *a)
 		if (ret)
 			return ret;
 	}
+	if (a->has_addr && arg_is_open(a))
+		return find_address(r, a);
 	if (!a->glob || a->patterned || !arg_is_open(a))
 		return 0;
 	a->patterned = true; /* no exact match */
