@@ -224,33 +224,6 @@ int list_allocations(
 /* Prints to standard error the functions of a preset or pattern that are skipped. */
 void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
 
-/* attach.c: attaches the groups of the file o->config, or the named ones among them. */
-int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err);
-
-/*
- * --- attach_refresh.c: groups that are attached at every start ---------------------------------
- */
-
-/*
- * Compares the group that @draft would make with the attached one, by attach_definition(). A
- * group that cannot be read, or has ended, is THERE_OTHER.
- */
-enum there { THERE_NOT, THERE_OTHER, THERE_SAME };
-enum there attach_find_there(
-	const struct bpffs *fs, const struct draft *draft, uint64_t definition);
-
-/*
- * Records @name. Returns 0, or -EEXIST if another file of the directory (if any) has a group with
- * this name.
- */
-int attach_take_name(struct attach_options *o, const char *name, struct err *err);
-
-/*
- * Attaches all *.json files of the directory o->config, sorted by name. Reports an invalid file
- * and continues with the others. Returns 0, or -EIO if a file was invalid.
- */
-int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err);
-
 /*
  * --- stack.c: stacks of threads, also for list inflight ----------------------------------------
  */
