@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "cli/cmd.h"
 #include "internal.h"
 #include "kernel/kernel.h"
@@ -51,19 +52,10 @@ struct folder_groups {
 	size_t cnt;
 };
 
-static int groups_add(struct folder_groups *groups, const char *name, const char *file)
+static void groups_add(struct folder_groups *groups, const char *name, const char *file)
 {
-	struct folder_group *grown = array_grow(groups->group, groups->cnt, sizeof(*grown));
-	struct folder_group group = { strdup(name), strdup(file) };
-
-	groups->group = grown ? grown : groups->group;
-	if (grown && group.name && group.file) {
-		groups->group[groups->cnt++] = group;
-		return 0;
-	}
-	free(group.name);
-	free(group.file);
-	return -ENOMEM;
+	groups->group = array_grow(groups->group, groups->cnt, sizeof(*groups->group));
+	groups->group[groups->cnt++] = (struct folder_group) { xstrdup(name), xstrdup(file) };
 }
 
 static void groups_clear(struct folder_groups *groups)
@@ -84,8 +76,8 @@ static int attach_take_name(struct attach_options *o, const char *name, struct e
 		if (!strcmp(groups->group[i].name, name))
 			return err_set(err, -EEXIST, "group '%s' is that of %s", name,
 				groups->group[i].file);
-	if (groups && groups_add(groups, name, o->config))
-		return err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
+	if (groups)
+		groups_add(groups, name, o->config);
 	return 0;
 }
 
@@ -358,14 +350,13 @@ static int explain_group(const struct attach_options *o, const struct draft *dra
 }
 
 /* The attached group is the same, so it keeps counting. */
-static int leave_group(struct attach_options *o, const struct draft *draft,
+static void leave_group(struct attach_options *o, const struct draft *draft,
 	const struct attach_opts *opts, struct json *doc)
 {
 	if (doc)
 		json_add_draft(doc, draft, &opts->budget);
 	else if (!o->g->quiet)
 		printf("%s: already attached and up to date\n", draft->name);
-	return 0;
 }
 
 #define AFTER_NS 300000000ULL
@@ -411,8 +402,10 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		code = attach_definition(draft, &opts, &opts.definition, err);
 	if (!code && o->refresh)
 		there = attach_find_there(fs, draft, opts.definition);
-	if (!code && there == THERE_SAME)
-		return leave_group(o, draft, &opts, doc);
+	if (!code && there == THERE_SAME) {
+		leave_group(o, draft, &opts, doc);
+		return 0;
+	}
 	if (!code)
 		code = budget_try(draft, &o->draft, &opts, fs, err);
 	if (!code)
@@ -502,10 +495,8 @@ static int attach_config(struct attach_options *o, struct bpffs *fs, struct json
 	wanted = o->words.cnt ? o->words.cnt : code ? 0 : set->group_cnt;
 	for (size_t i = 0; !code && i < set->group_cnt; i++)
 		code = attach_take_name(o, set->groups[i].name, err);
-	drafts = calloc(wanted + 1, sizeof(struct draft *));
-	keys = calloc(wanted + 1, sizeof(*keys));
-	if (!code && (!drafts || !keys))
-		code = err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
+	drafts = xcalloc(wanted + 1, sizeof(struct draft *));
+	keys = xcalloc(wanted + 1, sizeof(*keys));
 	for (; !code && cnt < wanted; cnt += !code) {
 		group = o->words.cnt ? preset_set_group(set, o->words.word[cnt])
 				    : &set->groups[cnt];
@@ -546,14 +537,12 @@ static int check_file(const char *path, struct err *err)
 static int attach_file(struct attach_options *o, const char *folder, const char *name,
 	struct bpffs *fs, struct json *doc)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
 	struct err err = {};
 	int code;
 
-	if (asprintf(&path, "%s/%s", folder, name) < 0)
-		path = NULL;
 	o->config = path;
-	code = path ? check_file(path, &err) : err_sys(&err, -ENOMEM, "cannot read '%s'", folder);
+	code = check_file(path, &err);
 	if (!code)
 		code = attach_config(o, fs, doc, &err);
 	o->config = folder;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cli/options.h"
 #include "show/table.h"
 #include "show/text.h"
@@ -38,30 +39,26 @@ static char *name_node(const char *word, const char **ret_path)
 	*ret_path = word;
 	if (equals && (!slash || equals < slash)) {
 		*ret_path = equals + 1;
-		return strndup(word, equals - word);
+		return xstrndup(word, equals - word);
 	}
 	base = strrchr(word, '/') ? strrchr(word, '/') + 1 : word;
 	len = strlen(base);
 	if (len > 5 && !strcmp(base + len - 5, ".json"))
 		len -= 5;
-	return strndup(base, len);
+	return xstrndup(base, len);
 }
 
 static int read_files(const struct words *words, struct files *files, struct err *err)
 {
 	int code = 0;
 
-	files->nodes = calloc(words->cnt, sizeof(*files->nodes));
-	files->names = calloc(words->cnt, sizeof(*files->names));
-	if (!files->nodes || !files->names)
-		return err_sys(err, -ENOMEM, "cannot compare");
+	files->nodes = xcalloc(words->cnt, sizeof(*files->nodes));
+	files->names = xcalloc(words->cnt, sizeof(*files->names));
 	while (!code && files->cnt < words->cnt) {
 		size_t i = files->cnt++;
 		const char *path;
 
 		files->names[i] = name_node(words->word[i], &path);
-		if (!files->names[i])
-			return err_sys(err, -ENOMEM, "cannot compare");
 		files->nodes[i].name = files->names[i];
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(files->names[k], files->names[i]))

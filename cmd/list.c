@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "group/group.h"
 #include "internal.h"
 #include "kernel/kernel.h"
@@ -161,14 +162,13 @@ static void listing_done(struct listing *l)
 }
 
 /* A group that cannot be read does not hide the others: its row says why. */
-static int row_failed(struct listing *l, size_t i, const struct err *err)
+static void row_failed(struct listing *l, size_t i, const struct err *err)
 {
 	asked_done(&l->asked[i]);
 	l->asked[i] = (struct asked) {};
-	l->groups.error[i] = strdup(err->msg);
+	l->groups.error[i] = xstrdup(err->msg);
 	l->rows[i] = (struct json_list_row) { .group = l->groups.group[i],
 		.error = l->groups.error[i] };
-	return l->groups.error[i] ? 0 : -ENOMEM;
 }
 
 static int listing_read(const struct options *o, struct listing *l, struct err *err)
@@ -177,17 +177,16 @@ static int listing_read(const struct options *o, struct listing *l, struct err *
 
 	if (code)
 		return code;
-	l->rows = calloc(l->groups.cnt + 1, sizeof(*l->rows));
-	l->asked = calloc(l->groups.cnt + 1, sizeof(*l->asked));
-	if (!l->rows || !l->asked)
-		return err_sys(err, -ENOMEM, "cannot list groups");
+	l->rows = xcalloc(l->groups.cnt + 1, sizeof(*l->rows));
+	l->asked = xcalloc(l->groups.cnt + 1, sizeof(*l->asked));
 	for (size_t i = 0; !code && i < l->groups.cnt;) {
 		code = read_row(l->groups.group[i], l->groups.error[i], &l->rows[i],
 			&l->asked[i], err);
 		if (groups_pass(&l->groups, i, code)) {
-			if (code && code != -ENOMEM && row_failed(l, i, err))
-				return err_sys(err, -ENOMEM, "cannot list groups");
-			code = code == -ENOMEM ? code : 0;
+			if (code && code != -ENOMEM) {
+				row_failed(l, i, err);
+				code = 0;
+			}
 			i++;
 			continue;
 		}

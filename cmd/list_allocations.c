@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "cli/cmd.h"
@@ -169,7 +170,7 @@ static void add_frames(struct json *j, const char *label)
 {
 	json_set_open(j, "stack", '[');
 	for (const char *at = label, *end; (end = strchr(at, '\n')); at = end + 1) {
-		_cleanup_free_ char *name = strndup(at, (size_t)(end - at));
+		_cleanup_free_ char *name = xstrndup(at, (size_t)(end - at));
 
 		json_str(j, name);
 	}

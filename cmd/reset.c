@@ -22,8 +22,8 @@ static int run(struct globals *g, int argc, char **argv)
 			continue;
 		if (code && groups.named)
 			return cmd_fail(g, &err);
-		if (code && groups_leave(&groups, i, &err))
-			return cmd_fail(g, &err);
+		if (code)
+			groups_leave(&groups, i, &err);
 		i += !code;
 	}
 	groups_tell_left(g, &groups);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "attach/attach.h"
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "cli/options.h"
 #include "group/stacks.h"
@@ -342,11 +343,7 @@ static int run_parsed(const struct options *o)
 		err_set(&err, -ESRCH, "there is no process %d", pid);
 		return cmd_fail(o->g, &err);
 	}
-	threads = calloc(cnt + wanted + 1, sizeof(*threads));
-	if (!threads) {
-		err_sys(&err, -ENOMEM, "cannot look at process %d", pid);
-		return cmd_fail(o->g, &err);
-	}
+	threads = xcalloc(cnt + wanted + 1, sizeof(*threads));
 	for (size_t i = 0; !wanted && i < cnt; i++)
 		threads[i].tid = tids[i];
 	for (size_t i = 0; !status && i < wanted; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/util.h"
 #include "internal.h"
 
@@ -40,10 +41,8 @@ int reading_open(const struct stats_options *o, struct reading *now, struct err 
 		&now->groups, err);
 	if (code)
 		return code;
-	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
-	now->spent = calloc(now->groups.cnt + 1, sizeof(*now->spent));
-	if (!now->group || !now->spent)
-		return err_sys(err, -ENOMEM, "cannot read statistics");
+	now->group = xcalloc(now->groups.cnt + 1, sizeof(*now->group));
+	now->spent = xcalloc(now->groups.cnt + 1, sizeof(*now->spent));
 	now->time_ns = clock_ns(CLOCK_REALTIME);
 	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
 	read_costs(o, now);
@@ -86,8 +85,9 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 		group_open_keys(now->groups.group[i]);
 		if (groups_pass(&now->groups, i, code)) {
 			if (code && code != -ENOMEM && !now->groups.named) {
-				code = groups_leave(&now->groups, i, err);
+				groups_leave(&now->groups, i, err);
 				forget(now, i);
+				code = 0;
 			} else {
 				i++;
 			}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "group/stacks.h"
@@ -146,9 +147,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		.left_cnt = now->groups.left_cnt,
 		.failed_cnt = now->groups.failed_cnt,
 	};
-	r->group = calloc(now->groups.cnt + 1, sizeof(*r->group));
-	if (!r->group)
-		return err_sys(err, -ENOMEM, "cannot show statistics");
+	r->group = xcalloc(now->groups.cnt + 1, sizeof(*r->group));
 	for (; !code && r->cnt < now->groups.cnt; r->cnt++) {
 		struct report_group *rg = &r->group[r->cnt];
 

@@ -339,10 +339,6 @@ int stats_watch(struct stats_options *o)
 		o->view = view_find("heat");
 	else if (!o->view_set || o->view == view_find("function"))
 		o->view = view_find("watch");
-	if (!frames.history) {
-		err_sys(&err, -ENOMEM, "cannot show statistics");
-		return cmd_fail(o->g, &err);
-	}
 	signals_begin(&screen);
 	screen_begin(&screen);
 	code = watch(&screen, o, &run, &frames, &err);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "cli/cmd.h"
 #include "group/stacks.h"
 #include "internal.h"
@@ -340,12 +341,10 @@ static int open_groups(struct run *r, struct err *err)
 		err_set(err, -ENOENT, "nothing is attached");
 		return err_hint(err, "'funcsnoop help attach' shows how to attach a group");
 	}
-	r->types = calloc(r->groups.cnt, sizeof(*r->types));
-	r->keys = calloc(r->groups.cnt, sizeof(*r->keys));
-	r->stacks = calloc(r->groups.cnt, sizeof(struct stacks *));
-	r->named = calloc(r->groups.cnt, sizeof(*r->named));
-	if (!r->types || !r->keys || !r->stacks || !r->named)
-		return err_sys(err, -ENOMEM, "cannot stream");
+	r->types = xcalloc(r->groups.cnt, sizeof(*r->types));
+	r->keys = xcalloc(r->groups.cnt, sizeof(*r->keys));
+	r->stacks = xcalloc(r->groups.cnt, sizeof(struct stacks *));
+	r->named = xcalloc(r->groups.cnt, sizeof(*r->named));
 	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
 		code = types_read(r->groups.group[i], &r->types[i], err);
 		if (!code)

@@ -90,11 +90,8 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
  */
 bool groups_pass(struct groups *groups, size_t i, int code);
 
-/*
- * Moves group @i, which failed with *@err, from @groups to .left; the next group is now group @i.
- * Returns 0, or -ENOMEM in *@err.
- */
-int groups_leave(struct groups *groups, size_t i, struct err *err);
+/* Moves group @i, which failed with *@err, from @groups to .left; the next group is now group @i. */
+void groups_leave(struct groups *groups, size_t i, const struct err *err);
 
 /* Prints on stderr which groups were skipped, and why. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);

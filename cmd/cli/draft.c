@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cli/cmd.h"
 #include "cli/options.h"
 #include "kernel/tracefs.h"
@@ -129,9 +130,7 @@ static int processes_of_threads(struct attach_options *o, struct err *err)
 
 	if (!f->tid_cnt || f->pid_cnt)
 		return 0;
-	pids = o->pids.of = calloc(f->tid_cnt, sizeof(*pids));
-	if (!pids)
-		return err_sys(err, -ENOMEM, "cannot look for threads");
+	pids = o->pids.of = xcalloc(f->tid_cnt, sizeof(*pids));
 	for (size_t i = 0; i < f->tid_cnt; i++) {
 		pids[i] = proc_of_thread("/proc", f->tids[i]);
 		if (!pids[i])

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/alloc.h"
 #include "cli/cmd.h"
 #include "group/group.h"
 #include "stats/stats.h"
@@ -43,17 +44,11 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
 }
 
-static int leave_out(struct groups *groups, bool excused, struct err *err)
+static void leave_out(struct groups *groups, bool excused, const struct err *err)
 {
-	struct groups_left *left =
-		array_grow(groups->left, groups->left_cnt, sizeof(*left));
-
-	if (!left)
-		return err_sys(err, -ENOMEM, "cannot open groups");
-	groups->left = left;
-	left[groups->left_cnt++] = (struct groups_left) { *err, excused };
+	groups->left = array_grow(groups->left, groups->left_cnt, sizeof(*groups->left));
+	groups->left[groups->left_cnt++] = (struct groups_left) { *err, excused };
 	groups->failed_cnt += !excused;
-	return 0;
 }
 
 static int add_group(struct groups *groups, const char *name, bool named,
@@ -76,12 +71,13 @@ static int add_group(struct groups *groups, const char *name, bool named,
 	if (code && (mode != GROUPS_LIST || !group)) {
 		excused |= group && group_is_foreign(group) && !(mode & GROUPS_CHANGE);
 		group_free(group);
-		return mode & GROUPS_REST && !named && code != -ENOMEM
-			? leave_out(groups, excused, err)
-			: code;
+		if (!(mode & GROUPS_REST) || named || code == -ENOMEM)
+			return code;
+		leave_out(groups, excused, err);
+		return 0;
 	}
 	if (code)
-		groups->error[groups->cnt] = strdup(err->msg);
+		groups->error[groups->cnt] = xstrdup(err->msg);
 	if (groups->crowded)
 		group_close_maps(group);
 	groups->group[groups->cnt++] = group;
@@ -99,10 +95,10 @@ static void drop_group(struct groups *groups, size_t i)
 		(groups->cnt - i) * sizeof(*groups->error));
 }
 
-int groups_leave(struct groups *groups, size_t i, struct err *err)
+void groups_leave(struct groups *groups, size_t i, const struct err *err)
 {
 	drop_group(groups, i);
-	return leave_out(groups, false, err);
+	leave_out(groups, false, err);
 }
 
 bool groups_pass(struct groups *groups, size_t i, int code)
@@ -164,10 +160,8 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
 	}
 	if (code)
 		return code;
-	ret_groups->group = calloc(cnt + 1, sizeof(*ret_groups->group));
-	ret_groups->error = calloc(cnt + 1, sizeof(*ret_groups->error));
-	if (!ret_groups->group || !ret_groups->error)
-		return err_sys(err, -ENOMEM, "cannot open groups");
+	ret_groups->group = xcalloc(cnt + 1, sizeof(*ret_groups->group));
+	ret_groups->error = xcalloc(cnt + 1, sizeof(*ret_groups->error));
 	ret_groups->named = named;
 	ret_groups->crowded = is_crowded(cnt);
 	for (size_t i = 0; !code && i < cnt; i++)

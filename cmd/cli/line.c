@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "cli/options.h"
@@ -101,12 +102,10 @@ static int check_long(
 	const struct globals *g, unsigned int on, const char *word, bool *ret_takes_next)
 {
 	size_t len = strcspn(word + 2, "="), cnt = 0;
-	_cleanup_free_ char *name = strndup(word + 2, len);
+	_cleanup_free_ char *name = xstrndup(word + 2, len);
 	const struct option_row *found = NULL;
 	struct suggest near;
 
-	if (!name)
-		return EXIT_FAILED;
 	suggest_init(&near, name);
 	for (const struct option_row *opt = option_table; opt->on; opt++) {
 		if (!(opt->on & on) || !opt->name || option_part(opt))

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "stats/compare.h"
@@ -57,9 +58,7 @@ int read_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 		return code;
 	o->choice.by_text = arg;
 	free(o->by);
-	rest = o->by = strdup(arg);
-	if (!rest)
-		return err_sys(err, -ENOMEM, "cannot read options");
+	rest = o->by = xstrdup(arg);
 	while ((one = strsep(&rest, ","))) {
 		if (!strncmp(one, "arg:", 4))
 			one += 4;
@@ -140,13 +139,10 @@ int read_only(void *at, const struct option_row *opt, char *arg, struct err *err
 int read_check(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stats_options *o = at;
-	struct check *checks = array_grow(o->checks, o->check_cnt, sizeof(*checks));
 	char known[ERR_HINT_LEN];
 
-	if (!checks)
-		return err_sys(err, -ENOMEM, "cannot read options");
-	o->checks = checks;
-	if (!check_parse(arg, &checks[o->check_cnt++], err))
+	o->checks = array_grow(o->checks, o->check_cnt, sizeof(*o->checks));
+	if (!check_parse(arg, &o->checks[o->check_cnt++], err))
 		return 0;
 	snprintf(known, sizeof(known), "%s", err->hint);
 	return *known ? err_hint(err, "known are %s", known) : err->code;
