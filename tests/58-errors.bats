@@ -744,7 +744,6 @@ rare_table() {
 		cannot attach to the clock of CPU %d|kernel
 		cannot calibrate|call
 		cannot change group '%s'|call
-		cannot compare|memory
 		cannot copy '%s'|call
 		cannot count entries|call
 		cannot detach group '%s'|call
@@ -757,7 +756,6 @@ rare_table() {
 		cannot follow children|call
 		cannot follow more stacks of group '%s'|call
 		cannot list '%s'|call
-		cannot list groups|memory
 		cannot list probes|memory
 		cannot list probes of '%s'|call
 		cannot list processes|call
@@ -769,7 +767,6 @@ rare_table() {
 		cannot look at processes|call
 		cannot look at threads|call
 		cannot look for members|call
-		cannot look for threads|memory
 		cannot make a buffer of %zu bytes|call
 		cannot make a kprobe on '%s'|kernel
 		cannot map '%s'|call
@@ -778,7 +775,6 @@ rare_table() {
 		cannot name group '%s'|call
 		cannot number %zu functions|call
 		cannot open a tracepoint|call
-		cannot open groups|memory
 		cannot open programs|call
 		cannot open the disassembler for %s|call
 		cannot open the directory of '%s'|call
@@ -791,7 +787,6 @@ rare_table() {
 		cannot read group '%s'|call
 		cannot read keys|call
 		cannot read keys of group '%s'|call
-		cannot read options|memory
 		cannot read stacks of group '%s'|call
 		cannot read the filter by %s|call
 		cannot read tracepoint '%s:%s'|call

@@ -265,31 +265,29 @@ static void describe_file(
 /*
  * If @elf is a Python interpreter, marks the rows of PYTHON_EVAL and fills in @ret_python.
  * The BPF programs expect addresses relative to where the first byte of the file would be mapped.
- * Returns 1 if it is one, 0 if not, or -ENOMEM.
  */
-static int python_add(struct tables *t, struct elf_file *elf, struct unwind_rows *rows,
-	struct fsn_python *ret_python)
+static bool python_add(
+	struct elf_file *elf, struct unwind_rows *rows, struct fsn_python *ret_python)
 {
 	uint64_t base;
-	int code;
 
 	if (python_layout_read(elf, ret_python))
-		return 0;
-	code = python_rows_mark(elf, rows);
-	for (size_t i = 0; !code && i < rows->cnt; i++) {
+		return false;
+	python_rows_mark(elf, rows);
+	for (size_t i = 0; i < rows->cnt; i++) {
 		if (!(rows->rows[i].how & FSN_UNWIND_PYTHON))
 			continue;
 		if (elf_file_offset_to_addr(elf, rows->rows[i].offset, &base))
-			return 0;
+			return false;
 		base -= rows->rows[i].offset;
 		ret_python->runtime -= base;
 		ret_python->code_type -= base;
 #if defined(__aarch64__)
 		ret_python->thread = ret_python->number;
 #endif
-		return 1;
+		return true;
 	}
-	return code;
+	return false;
 }
 
 /* Makes the table of @file. Walks stop at a file without one. */
@@ -300,7 +298,7 @@ static int tables_add(struct tables *t, struct stack_file *file)
 	struct err why = {};
 	struct fsn_python python;
 	uint32_t number;
-	int fd, is_python;
+	int fd;
 
 	if (!file->known)
 		return 0;
@@ -314,10 +312,7 @@ static int tables_add(struct tables *t, struct stack_file *file)
 	number = number_new(t);
 	if (!number)
 		return 0;
-	is_python = python_add(t, file->elf, rows, &python);
-	if (is_python < 0)
-		return is_python;
-	if (is_python)
+	if (python_add(file->elf, rows, &python))
 		(void)bpf_map_update_elem(t->pythons_fd, &number, &python, 0);
 	fd = make_table(rows);
 	if (fd < 0)

@@ -168,9 +168,9 @@ struct targets {
 void targets_add(struct targets *targets, const struct target *target);
 /* Records that @request has no match. */
 void targets_miss(struct targets *targets, const struct request *request);
-/* Returns a copy of @text that lives as long as @targets; NULL if out of memory. */
+/* Returns a copy of @text that lives as long as @targets. */
 const char *targets_text(struct targets *targets, const char *text);
-/* Returns @size zeroed bytes that live as long as @targets; NULL if out of memory. */
+/* Returns @size zeroed bytes that live as long as @targets. */
 void *targets_keep(struct targets *targets, size_t size);
 /* Discards all but the first @cnt targets, and all missing requests. */
 void targets_cut(struct targets *targets, size_t cnt);

@@ -263,7 +263,7 @@ char *cgroup_mount(const char *proc);
 
 /*
  * Cache of cgroups: each is looked up once. @proc is "/proc" or, for tests, another directory; it
- * must outlive the cache. Returns NULL if out of memory.
+ * must outlive the cache.
  */
 struct cgroups;
 struct cgroups *cgroups_new(const char *proc);

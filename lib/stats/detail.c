@@ -363,7 +363,7 @@ static size_t too_many(uint32_t used, uint32_t cnt)
 	return used > cnt / 4 ? used - cnt / 4 : 0;
 }
 
-static int fold_locked(struct fold *f)
+static void fold_locked(struct fold *f)
 {
 	_cleanup_free_ struct old *old = xcalloc(f->cnt, sizeof(*old));
 	_cleanup_free_ struct old *old_rows = xcalloc(f->keyed_cnt + 1, sizeof(*old_rows));
@@ -377,13 +377,12 @@ static int fold_locked(struct fold *f)
 	row_cnt = choose(old_rows, list_rows(f, old_rows),
 		too_many(used_rows(f), f->keyed_cnt));
 	if (!cnt && !row_cnt)
-		return 0;
+		return;
 	write_rows(f, old, cnt);
 	write_ended(f, old_rows, row_cnt);
 	__atomic_store_n(&f->ctl->fold, f->ctl->fold + 1, __ATOMIC_SEQ_CST);
 	mend(f);
 	drop_spreads(f);
-	return 0;
 }
 
 int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
@@ -406,7 +405,7 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 		code = fold_open(g, &f);
 	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
 		bpffs_try_lock(fs)) {
-		code = fold_locked(&f);
+		fold_locked(&f);
 		if (!was_locked)
 			bpffs_unlock(fs);
 	}

@@ -131,7 +131,7 @@ static const struct event *event_of(struct targets *targets, const struct object
 	return usdt_event(targets, object, sites, ARRAY_SIZE(sites));
 }
 
-static int find_in(struct finding *f, const struct object *object, struct err *err)
+static void find_in(struct finding *f, const struct object *object)
 {
 	__cleanup(usdt_sites_done) struct usdt_sites s = {};
 
@@ -151,7 +151,6 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		if (!is_there(f, object, t.symbol))
 			targets_add(f->targets, &t);
 	}
-	return 0;
 }
 
 static int find_request(struct finding *f, const struct objects *objects, struct err *err)
@@ -160,7 +159,7 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 		&f->pattern, f->req->regex ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);
 
 	for (size_t i = 0; !code && i < objects->cnt; i++)
-		code = find_in(f, objects->object[i], err);
+		find_in(f, objects->object[i]);
 	if (code || f->hits)
 		return code;
 	if (f->req->optional) {

@@ -124,7 +124,7 @@ const struct event *usdt_event(struct targets *targets, const struct object *obj
 }
 
 /* Adds all sites of one probe. */
-static int find_probe(struct finding *f, const struct object *object,
+static void find_probe(struct finding *f, const struct object *object,
 	const struct usdt_site *sites, size_t cnt, const char *name)
 {
 	bool lenient = f->glob || f->req->optional;
@@ -136,7 +136,7 @@ static int find_probe(struct finding *f, const struct object *object,
 
 		if (other->object == object && !strcmp(other->symbol, name)) {
 			other->from_pattern &= lenient;
-			return 0;
+			return;
 		}
 	}
 	t.symbol = targets_text(f->targets, name);
@@ -144,7 +144,6 @@ static int find_probe(struct finding *f, const struct object *object,
 	t.known = know(f->targets, sites, cnt, f->req->known);
 	t.event = usdt_event(f->targets, object, sites, cnt);
 	targets_add(f->targets, &t);
-	return 0;
 }
 
 static bool is_meant(const struct finding *f, const char *name)
@@ -152,13 +151,12 @@ static bool is_meant(const struct finding *f, const char *name)
 	return f->glob ? pattern_match(&f->pattern, name) : !strcmp(f->text, name);
 }
 
-static int find_in(struct finding *f, const struct object *object, struct err *err)
+static void find_in(struct finding *f, const struct object *object)
 {
 	__cleanup(usdt_sites_done) struct usdt_sites s = {};
-	int code = 0;
 
 	usdt_sites_read(object->elf, &s);
-	for (size_t i = 0, end; !code && i < s.cnt; i = end) {
+	for (size_t i = 0, end; i < s.cnt; i = end) {
 		const struct usdt_site *site = &s.sites[i];
 		_cleanup_free_ char *name = xasprintf("%s:%s", site->provider, site->name);
 		const char *kept;
@@ -173,10 +171,8 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		if (!is_meant(f, name) && !is_meant(f, site->name))
 			continue;
 		f->hits++;
-		if (find_probe(f, object, site, end - i, name))
-			return err_sys(err, -ENOMEM, "cannot list probes");
+		find_probe(f, object, site, end - i, name);
 	}
-	return code;
 }
 
 static int not_found(
@@ -214,11 +210,9 @@ static int find_request(struct finding *f, struct err *err)
 	if (code)
 		return code;
 	suggest_init(&f->near, f->text);
-	for (size_t i = 0; !code && i < objects.cnt; i++)
-		code = find_in(f, objects.object[i], err);
-	if (code || f->hits)
-		return code;
-	return not_found(f, lib, &objects, err);
+	for (size_t i = 0; i < objects.cnt; i++)
+		find_in(f, objects.object[i]);
+	return f->hits ? 0 : not_found(f, lib, &objects, err);
 }
 
 static int usdt_find(struct libfind *finder, const struct objects *objects,

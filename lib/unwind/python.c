@@ -277,8 +277,8 @@ bool python_is_eval(const char *name)
 	return !strncmp(name, PYTHON_EVAL, len) && (!name[len] || name[len] == '.');
 }
 
-/* Starts a row at @offset with the values that apply there. Returns its index, or -ENOMEM. */
-static int64_t row_split(struct unwind_rows *r, uint64_t offset)
+/* Starts a row at @offset with the values that apply there. Returns its index. */
+static size_t row_split(struct unwind_rows *r, uint64_t offset)
 {
 	struct fsn_unwind_row row = {};
 	size_t i = 0;
@@ -286,7 +286,7 @@ static int64_t row_split(struct unwind_rows *r, uint64_t offset)
 	while (i < r->cnt && r->rows[i].offset < offset)
 		i++;
 	if (i < r->cnt && r->rows[i].offset == offset)
-		return (int64_t)i;
+		return i;
 	if (i)
 		row = r->rows[i - 1];
 	row.offset = (unsigned int)offset;
@@ -294,35 +294,31 @@ static int64_t row_split(struct unwind_rows *r, uint64_t offset)
 	memmove(&r->rows[i + 1], &r->rows[i], (r->cnt - i) * sizeof(*r->rows));
 	r->rows[i] = row;
 	r->cnt++;
-	return (int64_t)i;
+	return i;
 }
 
-static int mark(struct unwind_rows *r, uint64_t from, uint64_t to)
+static void mark(struct unwind_rows *r, uint64_t from, uint64_t to)
 {
-	int64_t first = row_split(r, from), end = first < 0 ? first : row_split(r, to);
+	size_t first = row_split(r, from), end = row_split(r, to);
 
-	for (int64_t i = first; end >= 0 && i < end; i++)
+	for (size_t i = first; i < end; i++)
 		r->rows[i].how |= FSN_UNWIND_PYTHON;
-	return end < 0 ? (int)end : 0;
 }
 
-int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
+void python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 {
 	const struct elf_func *funcs;
 	size_t cnt, marked = 0;
-	int code = elf_file_funcs(elf, &funcs, &cnt, NULL);
 
-	if (code)
-		return code == -ENOMEM ? code : 0;
+	if (elf_file_funcs(elf, &funcs, &cnt, NULL))
+		return;
 	/* Each call moves the rows after it. */
-	for (size_t i = 0; !code && i < cnt && marked < EVALS_MAX; i++)
+	for (size_t i = 0; i < cnt && marked < EVALS_MAX; i++)
 		if (funcs[i].in_code && funcs[i].size &&
 			python_is_eval(funcs[i].names[0].name)) {
-			code = mark(
-				rows, funcs[i].offset, funcs[i].offset + funcs[i].size);
+			mark(rows, funcs[i].offset, funcs[i].offset + funcs[i].size);
 			marked++;
 		}
-	return code;
 }
 
 /* --- texts --------------------------------------------------------------------------------------- */

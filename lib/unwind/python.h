@@ -26,8 +26,8 @@ bool python_is_eval(const char *name);
  */
 _must_check_ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout);
 
-/* Marks the rows of PYTHON_EVAL in @elf with FSN_UNWIND_PYTHON. Returns 0 or -ENOMEM. */
-_must_check_ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows);
+/* Marks the rows of PYTHON_EVAL in @elf with FSN_UNWIND_PYTHON. */
+void python_rows_mark(struct elf_file *elf, struct unwind_rows *rows);
 
 /*
  * Converts @len characters of @kind bytes to UTF-8. The caller frees the result; NULL only if out
