@@ -79,7 +79,7 @@ int code_call_uretprobe(void);
  */
 int code_call_uprobe(void);
 
-/* --- jobs.c, lab.c: jobs of the children, and their probes ---------------------------------- */
+/* --- lab.c: probes, and how children exit ---------------------------------- */
 
 /* How a child exits if it was not harmed. */
 enum end {
@@ -105,24 +105,6 @@ struct lab {
 	enum link_mode mode;
 	int code; /* negative errno if there are no probes; else 0 */
 };
-
-/* Jobs of the children. */
-enum job {
-	JOB_RETURN,
-	JOB_FILTERED_RETURN,
-	JOB_URETPROBE,
-	JOB_FILTERED_URETPROBE,
-	JOB_UPROBE,
-	JOB_SHADOW,
-	JOB_SHADOWED_RETURN,
-	JOB_SHADOWED_CALL,
-	JOB_NOP5,
-	JOB_MULTINOP,
-	JOB_CNT,
-};
-
-/* The function for each job; takes the struct lab and returns an enum end. */
-extern int (*const experiment_jobs[JOB_CNT])(const void *lab);
 
 /* Creates the page and attaches the probes, or sets .code. lab_close() is always required. */
 void lab_open(struct lab *lab);
