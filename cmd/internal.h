@@ -15,7 +15,7 @@
 #include "stream/stream.h"
 
 /*
- * --- stats_*.c: reading groups, making reports and delivering them -----------------------------
+ * --- stats.c, stats_watch.c: reading groups, making reports and delivering them -----------------------------
  */
 
 /* Runs `stats` with @o. Returns the exit status. */
@@ -41,16 +41,6 @@ struct reading {
 
 int reading_take(const struct stats_options *o, struct reading *now, struct err *err);
 
-/*
- * The steps of reading_take(), for groups that are reset as they are read. reading_open() opens
- * the groups and reads their overhead. reading_slow() adds the slow calls of group @i with
- * --slow.
- */
-int reading_open(const struct stats_options *o, struct reading *now, struct err *err);
-int reading_slow(const struct stats_options *o, struct reading *now, size_t i, struct err *err);
-
-/* True if the command makes consecutive readings without a reset between them. */
-bool stats_has_intervals(const struct stats_options *o);
 void reading_done(struct reading *r);
 #define _cleanup_reading_ __cleanup(reading_done)
 
@@ -75,14 +65,6 @@ struct stats_run {
 };
 
 /*
- * Reads all groups into @now and delivers a report of the interval since @before (NULL: since the
- * reset). With --reset, all output is delivered before any group is reset. The exception is a
- * standard output that could block and keep the groups locked: it is written afterwards.
- */
-int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
-	struct err *err);
-
-/*
  * Stores the text of one report, which the caller frees. Prints skipped groups to standard error;
  * sets *ret_failed if one of them is an error.
  */
@@ -101,7 +83,7 @@ int stats_watch(struct stats_options *o);
 /* True if standard output is a terminal that can be redrawn. */
 bool screen_can(void);
 
-/* --- stream_run.c: running a stream --------------------------------------------------------- */
+/* --- stream.c: running a stream ------------------------------------------------------------- */
 
 /*
  * Streams until a signal, the end of --duration, or the end of the groups. Returns the exit

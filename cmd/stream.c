@@ -1,6 +1,498 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop stream: calls as they happen.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "cli/cmd.h"
+#include "group/stacks.h"
 #include "internal.h"
+#include "show/text.h"
+
+/* How often the buffer is read: latency is at most this, STREAM_SETTLE_NS and the writing. */
+#define TICK_NS      30000000ULL
+#define TICK_FULL_NS 2000000ULL
+#define FULL_PERCENT 20
+#define LOOK_NS      500000000ULL /* between looks for the groups and lines of progress */
+#define FLUSH_BYTES  (256U << 10)
+
+#define ENOUGH 1 /* returned by a stream_fn after the requested number of calls */
+
+/* A second signal does not wait for the reader of the output. */
+static volatile sig_atomic_t signals_seen;
+
+struct run {
+	const struct stream_options *o;
+	struct groups groups;
+	struct types **types; /* of each group */
+	struct group_keys *keys;
+	struct stacks **stacks; /* of each group, NULL where there are none */
+	struct named {
+		struct stats *s; /* whose rows have the names of kernels that GPUs ran; or NULL */
+		uint64_t read_ns;
+	} *named; /* of each group */
+	struct stream *stream;
+	struct sink sink;
+	struct stream_page page;
+	struct out alert;
+	uint64_t ahead_ns; /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
+	uint64_t calls, start_ns, looked_ns;
+	struct err err; /* of the sink, inside a stream_fn */
+	bool progress, progress_shown;
+};
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+/*
+ * A write that waits is interrupted, and so is one that begins just now: by the timer.
+ */
+static void on_signal(int sig)
+{
+	const struct itimerval soon = { { 0, 200000 }, { 0, 200000 } };
+
+	if (sig == SIGALRM)
+		return;
+	signals_seen++;
+	setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static void signals_begin(const struct stream_options *o)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGALRM };
+	struct sigaction action = { .sa_handler = on_signal }, before;
+
+	/* write(2) reports a closed pipe. */
+	signal(SIGPIPE, SIG_IGN);
+	if (o->until_fd)
+		return;
+	/* As nohup(1) has it. */
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
+		sigaction(caught[i], &action, NULL);
+}
+
+static void signals_end(void)
+{
+	const struct itimerval never = {};
+
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* After the first signal, abandons writes to a pipe that has not been read for a while. */
+static bool give_up(void)
+{
+	static uint64_t since;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!signals_seen)
+		return false;
+	if (!since)
+		since = now;
+	return signals_seen > 1 || now - since > 1000000000ULL;
+}
+
+static void wait_ns(uint64_t ns)
+{
+	/* A signal between the test and the sleep is seen one tick later. */
+	if (!signals_seen)
+		sleep_ns(ns);
+}
+
+/* --- one record ------------------------------------------------------------------------------- */
+
+/* Thread names are escaped, because they come from the traced process. */
+static void alert(struct run *r, const struct shown_call *c)
+{
+	if (!r->o->alert || !(c->call->flags & FSN_CALL_SLOW))
+		return;
+	r->alert.len = 0;
+	out_escaped(&r->alert, c->call->comm, strlen(c->call->comm));
+	out_char(&r->alert, '[');
+	out_u64(&r->alert, c->call->pid);
+	out_char(&r->alert, '/');
+	out_u64(&r->alert, c->call->tid);
+	out_str(&r->alert, "] ");
+	stream_line(&r->alert, c, CALL_WHOLE);
+	out_char(&r->alert, '\0');
+	syslog(LOG_WARNING, "%s", r->alert.buf);
+}
+
+static bool is_enough(const struct run *r)
+{
+	return r->o->max_calls && r->calls >= r->o->max_calls;
+}
+
+static void write_event(struct run *r, const struct shown_call *c, enum call_form form)
+{
+	if (is_enough(r))
+		return;
+	r->o->format->call(&r->page, c, form);
+	r->calls++;
+}
+
+#define NAMES_NS 100000000ULL
+
+/*
+ * Returns statistics that have the kernel name of @rec. Rows are added while kernels are launched,
+ * so they are read again if the row is missing, at most every NAMES_NS.
+ */
+static const struct stats *names_of(struct run *r, const struct stream_record *rec)
+{
+	const struct group *g = r->groups.group[rec->group];
+	struct named *n = &r->named[rec->group];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct stats_row *row;
+
+	if (!group_info(g).gpu || !rec->key)
+		return NULL;
+	row = n->s ? stats_row_find(n->s, rec->call->fn, (pid_t)rec->call->pid, rec->key) : NULL;
+	if ((row && row->kernel) || (n->read_ns && now - n->read_ns < NAMES_NS))
+		return n->s;
+	stats_free(n->s);
+	n->s = NULL;
+	n->read_ns = now;
+	(void)!stats_read_names(g, &n->s, NULL);
+	return n->s;
+}
+
+static void write_call(struct run *r, const struct stream_record *rec)
+{
+	struct shown_call c = call_of(r->groups.group[rec->group], r->types[rec->group],
+		rec->call, rec->more, r->ahead_ns);
+
+	c.keys = &r->keys[rec->group];
+	c.key = rec->key;
+	c.on_gpu = group_info(r->groups.group[rec->group]).gpu;
+	c.names = names_of(r, rec);
+	if (rec->kind == STREAM_ENTRY) {
+		write_event(r, &c, CALL_ENTRY);
+		return;
+	}
+	if (r->o->exits)
+		write_event(r, &c, CALL_EXIT);
+	if (r->o->calls)
+		write_event(r, &c, CALL_WHOLE);
+	alert(r, &c);
+}
+
+static int on_record(const struct stream_record *rec, void *arg)
+{
+	struct run *r = arg;
+	const struct stream_format *format = r->o->format;
+	const char *group = group_name(r->groups.group[rec->group]);
+
+	switch (rec->kind) {
+	case STREAM_LOST:
+		format->lost(&r->page, group, rec->count);
+		return 0;
+	case STREAM_GAP:
+		format->gap(&r->page, group, rec->duration_ns,
+			clock_ns(CLOCK_MONOTONIC) + r->ahead_ns);
+		return 0;
+	case STREAM_ENTRY:
+	case STREAM_END:
+		write_call(r, rec);
+		break;
+	}
+	if (r->sink.out.len >= FLUSH_BYTES && sink_flush(&r->sink, &r->err))
+		return r->err.code;
+	return is_enough(r) ? ENOUGH : 0;
+}
+
+/* --- progress --------------------------------------------------------------------------------- */
+
+static void clear_progress(struct run *r)
+{
+	if (r->progress_shown)
+		fputs("\r\033[K", stderr);
+	r->progress_shown = false;
+}
+
+static void show_progress(struct run *r)
+{
+	double seconds = (clock_ns(CLOCK_MONOTONIC) - r->start_ns) / 1e9;
+	char bytes[TEXT_NUM_LEN];
+
+	if (!r->progress)
+		return;
+	fprintf(stderr, "\r\033[K%llu call%s, %.0f/s, %llu lost, %s written; Ctrl-C ends",
+		(unsigned long long)r->calls, r->calls == 1 ? "" : "s",
+		seconds > 0 ? r->calls / seconds : 0,
+		(unsigned long long)stream_lost(r->stream), text_bytes(r->sink.bytes, bytes));
+	fflush(stderr);
+	r->progress_shown = true;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static bool is_time(const struct run *r)
+{
+	struct pollfd until = { .fd = r->o->until_fd, .events = POLLIN };
+
+	if (r->o->until_fd && poll(&until, 1, 0) > 0)
+		return true;
+	return r->o->duration_ns &&
+		clock_ns(CLOCK_MONOTONIC) - r->start_ns >= r->o->duration_ns;
+}
+
+static uint64_t next_wait(const struct run *r)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), end = r->start_ns + r->o->duration_ns;
+	uint64_t wait = stream_fill(r->stream) >= FULL_PERCENT ? TICK_FULL_NS : TICK_NS;
+
+	if (r->o->duration_ns && end < now + wait)
+		wait = end > now ? end - now : 0;
+	return wait;
+}
+
+/* Whether the groups are still there; now and then. */
+static bool is_over(struct run *r)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now - r->looked_ns < LOOK_NS)
+		return false;
+	r->looked_ns = now;
+	show_progress(r);
+	if (!stream_is_over(r->stream))
+		return false;
+	clear_progress(r);
+	cmd_note(r->o->g, "all groups were detached");
+	return true;
+}
+
+/*
+ * The wall clock's distance, as it is set and slewed. This process may have to wait between
+ * two readings of clocks: what is known within less than a microsecond stays.
+ */
+static void look_at_clocks(struct run *r)
+{
+	uint64_t before, wall, after, ahead, off;
+
+	for (int i = 0; i < 10; i++) {
+		before = clock_ns(CLOCK_MONOTONIC);
+		wall = clock_ns(CLOCK_REALTIME);
+		after = clock_ns(CLOCK_MONOTONIC);
+		ahead = wall - before - (after - before) / 2;
+		off = ahead > r->ahead_ns ? ahead - r->ahead_ns : r->ahead_ns - ahead;
+		if (off <= after - before + 1000)
+			return;
+		if (after - before < 1000)
+			break;
+	}
+	r->ahead_ns = ahead;
+}
+
+static int read_some(struct run *r, struct err *err)
+{
+	int code;
+
+	look_at_clocks(r);
+	code = stream_read(r->stream, on_record, r, err);
+	if (code == r->err.code && code)
+		*err = r->err;
+	if (!code || code == ENOUGH)
+		return sink_flush(&r->sink, err) ?: code;
+	return code;
+}
+
+/* 0, or what went wrong; the stream's end is not that of the world: it is closed in order. */
+static int loop(struct run *r, struct err *err)
+{
+	int code = 0;
+
+	while (!code && !signals_seen && !is_time(r) && !is_over(r)) {
+		wait_ns(next_wait(r));
+		if (r->o->tick)
+			r->o->tick(r->o->ready_arg);
+		code = read_some(r, err);
+	}
+	if (code == ENOUGH)
+		return stream_close(r->stream, NULL, NULL, err);
+	if (code)
+		return code;
+	code = stream_close(r->stream, on_record, r, err);
+	if (code == r->err.code && code)
+		*err = r->err;
+	return code == ENOUGH ? 0 : code;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static int open_groups(struct run *r, struct err *err)
+{
+	const struct stream_options *o = r->o;
+	int code;
+
+	code = groups_open(o->g, &o->names, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF,
+		&r->groups, err);
+	if (code)
+		return code;
+	groups_tell_left(o->g, &r->groups);
+	if (!r->groups.cnt) {
+		err_set(err, -ENOENT, "nothing is attached");
+		return err_hint(err, "'funcsnoop help attach' shows how to attach a group");
+	}
+	r->types = xcalloc(r->groups.cnt, sizeof(*r->types));
+	r->keys = xcalloc(r->groups.cnt, sizeof(*r->keys));
+	r->stacks = xcalloc(r->groups.cnt, sizeof(struct stacks *));
+	r->named = xcalloc(r->groups.cnt, sizeof(*r->named));
+	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
+		code = types_read(r->groups.group[i], &r->types[i], err);
+		if (!code)
+			code = group_keys_read(r->groups.group[i], &r->keys[i], err);
+		if (!code)
+			code = stacks_read(r->groups.group[i], &r->stacks[i], err);
+		r->keys[i].stacks = r->stacks[i];
+		group_close_maps(r->groups.group[i]);
+	}
+	return code;
+}
+
+static bool is_only_counted(const struct group *g)
+{
+	return !group_info(g).events && group_info(g).exits == 1U << FSN_EXIT_NONE;
+}
+
+/* Calls of functions that are only counted are seen at their entries, unless a filter needs ends. */
+static bool wants_entries(const struct run *r)
+{
+	const struct stream_filter *f = &r->o->filter;
+
+	if (option_given("events") || r->o->format->calls_only || r->o->alert || f->slow ||
+		f->failed || f->min_ns)
+		return false;
+	for (size_t i = 0; i < r->groups.cnt; i++)
+		if (!is_only_counted(r->groups.group[i]))
+			return false;
+	return r->groups.cnt;
+}
+
+/* Why nothing may come, though calls are made. */
+static void tell_of_silence(const struct run *r, bool entries)
+{
+	for (size_t i = 0; i < r->groups.cnt; i++) {
+		const struct group *g = r->groups.group[i];
+
+		if (!entries && is_only_counted(g))
+			cmd_note(r->o->g,
+				"functions of group '%s' are only counted: use --events entry "
+				"for their calls",
+				group_info(g).name);
+		else if ((r->o->filter.slow || r->o->alert) && !group_has_slow(g))
+			cmd_note(r->o->g,
+				"no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' "
+				"sets the threshold",
+				group_info(g).name, group_info(g).name);
+	}
+}
+
+static int begin(struct run *r, struct err *err)
+{
+	const struct stream_options *o = r->o;
+	size_t funcs;
+	struct stream_filter filter = o->filter;
+	int code;
+
+	r->sink.trailer = o->format->trailer;
+	/* It may wait for a reader: not with the groups' lock held. */
+	code = sink_open(o->output, &r->sink, err);
+	if (!code)
+		code = open_groups(r, err);
+	filter.entries |= !code && wants_entries(r);
+	if (!code)
+		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &filter,
+			o->buffer_bytes, &r->stream, err);
+	for (size_t i = 0; !code && i < r->groups.cnt; i++)
+		group_open_keys(r->groups.group[i]);
+	groups_unlock(&r->groups);
+	if (!code)
+		code = sink_begin(&r->sink, err);
+	if (code)
+		return code;
+	tell_of_silence(r, filter.entries);
+	funcs = stream_func_cnt(r->stream);
+	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
+		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");
+	r->sink.give_up = give_up;
+	r->page.out = &r->sink.out;
+	r->page.color = !o->output && text_color(o->g);
+	r->progress = (o->output || !isatty(STDOUT_FILENO)) && isatty(STDERR_FILENO) &&
+		!o->g->quiet;
+	if (o->alert)
+		openlog("funcsnoop", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	if (o->format->begin)
+		o->format->begin(&r->page);
+	look_at_clocks(r);
+	r->start_ns = r->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	return sink_flush(&r->sink, err);
+}
+
+static void run_done(struct run *r)
+{
+	stream_free(r->stream);
+	for (size_t i = 0; r->types && i < r->groups.cnt; i++)
+		types_free(r->types[i]);
+	for (size_t i = 0; r->keys && i < r->groups.cnt; i++)
+		group_keys_done(&r->keys[i]);
+	for (size_t i = 0; r->stacks && i < r->groups.cnt; i++)
+		stacks_free(r->stacks[i]);
+	for (size_t i = 0; r->named && i < r->groups.cnt; i++)
+		stats_free(r->named[i].s);
+	free(r->named);
+	free(r->types);
+	free(r->keys);
+	free(r->stacks);
+	stream_page_done(&r->page);
+	out_done(&r->alert);
+	sink_done(&r->sink);
+	groups_done(&r->groups);
+}
+
+/* A closed pipe and an abandoned write are normal ends. */
+static bool is_end(int code)
+{
+	return !code || code == -EPIPE || (code == -EINTR && signals_seen);
+}
+
+int stream_run(const struct stream_options *o)
+{
+	__cleanup(run_done) struct run r = {
+		.o = o,
+		.groups = GROUPS_NONE,
+		.sink = SINK_NONE,
+	};
+	struct err err = {};
+	uint64_t lost = 0;
+	int code;
+
+	signals_begin(o);
+	code = begin(&r, &err);
+	if (!code && o->ready)
+		o->ready(o->ready_arg);
+	if (!code)
+		code = loop(&r, &err);
+	if (!code)
+		code = sink_end(&r.sink, &err);
+	clear_progress(&r);
+	if (r.stream)
+		lost = stream_lost(r.stream);
+	if (lost)
+		cmd_note(o->g, "%llu call%s lost: use a larger --limit buffer=SIZE, or filters",
+			(unsigned long long)lost, lost == 1 ? " was" : "s were");
+	signals_end();
+	return is_end(code) ? EXIT_DONE : cmd_fail(o->g, &err);
+}
+
+/* --- the command ---------------------------------------------------------------------------- */
 
 static int run(struct globals *g, int argc, char **argv)
 {
