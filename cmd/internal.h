@@ -170,14 +170,6 @@ void watch_step(struct watch *w, const struct words *groups);
 void list_print(const struct globals *g, const struct table *table, const char *none,
 	const struct out *stacks);
 
-/* --- list_inflight.c -------------------------------------------------------------------------- */
-
-/*
- * Lists the calls in flight in the groups named in @words after the first word, or in all groups.
- * Returns the exit status.
- */
-int list_inflight(struct globals *g, const struct words *words, const struct list_options *choice);
-
 /* --- list_crashes.c --------------------------------------------------------------------------- */
 
 /*
