@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Opening, sizing and loading the programs.
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "internal.h"
@@ -15,7 +15,7 @@
 
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
 
-struct bpf_map *engine_map(const struct engine *e, enum map_id id)
+static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 {
 	const struct fsn_bpf *skel = e->skel;
 	struct bpf_map *const map[] = {
@@ -31,6 +31,367 @@ struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 
 	return map[id];
 }
+
+/* --- sizes of a group's maps, and the constants of its BPF programs ------------------------- */
+
+/*
+ * Shards use memory to keep CPUs from sharing a cache line. With these limits, 2,000 functions stay
+ * below 64 MB on any number of CPUs.
+ */
+#define STAT_SHARDS_MAX 32
+#define HIST_SHARDS_MAX 4
+#define MEMORY_MAX      (62U << 20)
+#define SLOTS_PER_CPU   (1U << 12)
+#define PROC_FEW        (1U << 13) /* of up to 8 functions */
+#define PROC_SOME       (1U << 15) /* of up to 64 */
+#define PROC_MIN        (1U << 14) /* of more: a process calls few functions of a large group */
+#define PROC_MAX        (1U << 16)
+#define PROC_PER_FUNC   32
+#define PATHS_MIN       (1U << 10)
+#define PATHS_MAX       (1U << 14)
+#define PATHS_PER_FUNC  16
+
+#define SLEEP_BYTES 96 /* per entry of the hash: key, value and the kernel's header */
+#define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
+
+/*
+ * True if the stack of a blocked call is recorded at each context switch: that needs .split, .nesting
+ * and stacks.
+ */
+static bool engine_sees_sleeps(const struct engine_spec *spec)
+{
+	return spec->split && spec->stack_cnt && spec->nesting &&
+		!(spec->progs & 1U << ENGINE_WAIT);
+}
+
+static uint32_t power_of_two(uint64_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n && p < 1U << 30)
+		p <<= 1;
+	return p;
+}
+
+static uint32_t shards(uint32_t most)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
+
+	return n < most ? n : most;
+}
+
+/*
+ * Calls in progress, a power of two: more processors have more threads. The kernel limits how many
+ * calls of a thread have return probes, but not how many have probes at ret instructions.
+ */
+static uint32_t slot_cnt(const struct engine_spec *spec)
+{
+	uint32_t slots = shards(FSN_SLOTS_MAX / SLOTS_PER_CPU) * SLOTS_PER_CPU;
+
+	if (spec->progs & 1U << ENGINE_END)
+		return FSN_SLOTS_MAX;
+	return slots < FSN_SLOTS_MIN ? FSN_SLOTS_MIN : slots;
+}
+
+/* Number of key rows. */
+static size_t row_cnt(const struct engine_spec *spec)
+{
+	return spec->keys ? spec->keys->rows : 0;
+}
+
+/* Bytes of the stack table, and of the Python code table. */
+static size_t stack_bytes(const struct engine_spec *spec)
+{
+	uint64_t python = FSN_PYTHON_CODES * sizeof(struct fsn_python_code) +
+		FSN_PYTHON_PIECES * sizeof(struct fsn_python_lines);
+
+	return spec->stack_cnt * (sizeof(struct fsn_stack) +
+		FSN_STACK_PIECES * sizeof(struct fsn_frames)) + (spec->python ? python : 0);
+}
+
+static size_t more_bytes(const struct engine_spec *spec)
+{
+	return sizeof(struct fsn_more) - (spec->wide ? 0 : FSN_STR_SPARED);
+}
+
+/* Sets of tracked allocations, a power of two. They are half full at the configured maximum. */
+static uint32_t block_sets(const struct engine_spec *spec)
+{
+	return spec->block_cnt ? power_of_two(2 * spec->block_cnt / FSN_BLOCK_WAYS) : 0;
+}
+
+/* Uses the memory that the other maps leave of MEMORY_MAX for shards of the histograms. */
+static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
+{
+	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
+	uint64_t slots = slot_cnt(spec), used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
+		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
+		slots / FSN_WAYS * sizeof(struct fsn_set) +
+		spec->type_cnt * sizeof(struct fsn_type) +
+		spec->name_cnt * sizeof(struct fsn_name) +
+		slots * sizeof(struct fsn_args) +
+		(spec->follows ? slots * sizeof(struct fsn_mark) : 0) +
+		(spec->has_more ? slots * more_bytes(spec) : 0) +
+		(spec->nesting ? slots * sizeof(struct fsn_nest) + FSN_THREADS * sizeof(uint64_t) : 0) +
+		(spec->split ? slots * sizeof(struct fsn_split) : 0) +
+		(spec->pauses ? slots * sizeof(uint64_t) : 0) +
+		(engine_sees_sleeps(spec) ? FSN_SLEEP_CNT * SLEEP_BYTES : 0) +
+		((spec->progs & 1U << ENGINE_WAIT) ? slots * WAIT_BYTES : 0) +
+		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
+		(spec->keys ? slots * sizeof(uint32_t) : 0) +
+		(spec->asked ? slots * 16 : 0) +
+		(spec->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
+		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
+	uint32_t n = shards(HIST_SHARDS_MAX);
+
+	while (n > 1 && used + n * hist > most)
+		n /= 2;
+	return n;
+}
+
+/* Records of processes; a power of two. */
+static uint32_t proc_cnt(const struct engine_spec *spec)
+{
+	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
+	uint32_t min = spec->fn_cnt <= 8 ? PROC_FEW : spec->fn_cnt <= 64 ? PROC_SOME : PROC_MIN;
+
+	if (!spec->processes)
+		return 1;
+	return procs < min ? min : procs > PROC_MAX ? PROC_MAX : procs;
+}
+
+/* Entries for call paths: a power of two, plus one. */
+static uint32_t path_cnt(const struct engine_spec *spec)
+{
+	uint32_t paths = power_of_two((uint64_t)spec->fn_cnt * PATHS_PER_FUNC);
+
+	if (!spec->nesting)
+		return 0;
+	return (paths < PATHS_MIN ? PATHS_MIN : paths > PATHS_MAX ? PATHS_MAX : paths) + 1;
+}
+
+static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
+{
+	const struct keys *keys = spec->keys;
+
+	if (!keys)
+		return;
+	if (spec->key_late)
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, e->slot_cnt);
+	if (spec->asked)
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
+	e->skel->rodata->fsn_keyed = true;
+	/* The other BPF programs would exceed the 512-byte stack limit. */
+	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
+		!(spec->progs & (TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE)) &&
+		kernel_finds_mappings();
+	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
+	e->skel->rodata->fsn_asked = spec->asked;
+	e->skel->rodata->fsn_key_late = spec->key_late;
+	e->skel->rodata->fsn_key_wide = spec->key_wide;
+	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->key_kinds, sizeof(spec->key_kinds));
+	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
+	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
+	e->skel->rodata->fsn_row_cnt = keys->rows;
+}
+
+static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
+{
+	if (!spec->block_cnt)
+		return;
+	e->block_sets = block_sets(spec);
+	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, e->slot_cnt);
+	bpf_map__set_max_entries(e->skel->maps.fsn_heaps, FSN_HEAPS);
+	e->skel->rodata->fsn_memory_on = true;
+	e->skel->rodata->fsn_block_bits = __builtin_ctz(e->block_sets);
+}
+
+/* Launches whose kernels' records may yet come, of all processes; a power of two. */
+#define GPU_CALLS 65536
+
+/* Rows of files without an unwind table: only if the pages of files are found. */
+static void engine_size_cfi(struct engine *e)
+{
+	struct kernel_pages pages;
+	char why[KERNEL_PAGES_WHY];
+
+	if (e->no_cfi || kernel_pages_find(&pages, why))
+		return;
+	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_rows, FSN_CFI_ROWS);
+	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_files, FSN_CFI_FILES);
+	e->skel->rodata->fsn_cfi = true;
+	e->skel->rodata->fsn_vmemmap = pages.vmemmap;
+	e->skel->rodata->fsn_page_base = pages.base;
+	if (!e->task_work)
+		return;
+	bpf_kfunc_name(e->skel->obj, FSN_TASK_WORK, e->task_work);
+	e->skel->rodata->fsn_cold = true;
+}
+
+static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t walks = FSN_WALKS_CPU * (cpus > 0 ? cpus : 1);
+
+	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->stack_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_threads, false);
+	if (!spec->stack_cnt)
+		return;
+	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
+	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
+	if (spec->python) {
+		bpf_map__set_max_entries(e->skel->maps.fsn_py_threads, FSN_PYTHON_SEEN);
+		bpf_map__set_max_entries(e->skel->maps.fsn_py_seen, FSN_PYTHON_SEEN);
+	}
+	if (spec->progs & 1U << ENGINE_GPU) {
+		bpf_map__set_max_entries(e->skel->maps.fsn_gpu_calls, GPU_CALLS);
+		e->skel->rodata->fsn_gpu_call_cnt = GPU_CALLS;
+	}
+	e->skel->rodata->fsn_walks_stacks = true;
+	engine_size_cfi(e);
+	e->skel->rodata->fsn_walks_python = spec->python;
+	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
+	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
+	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
+		spec->keys->key_cnt == 1 && !spec->keys->sum_cnt;
+	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
+	e->skel->rodata->fsn_walk_cnt = walks;
+	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;
+	e->skel->rodata->fsn_frames_cnt = spec->stack_cnt * FSN_STACK_PIECES;
+	e->skel->rodata->fsn_self = proc_is_first_ns() ? getpid() : 0;
+}
+
+static struct map_sizes map_sizes(const struct engine *e, const struct engine_spec *spec)
+{
+	return (struct map_sizes) {
+		.funcs = spec->fn_cnt,
+		.timed = spec->timed_cnt,
+		.libs = spec->lib_cnt,
+		.types = spec->type_cnt,
+		.names = spec->name_cnt,
+		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
+		.slots = e->slot_cnt,
+		.stat_shards = e->stat_shards,
+		.hist_shards = e->hist_shards,
+		.path_shards = e->path_shards,
+		.procs = proc_cnt(spec),
+		.paths = e->path_cnt,
+		.rows = row_cnt(spec),
+		.gpus = spec->progs & 1U << ENGINE_GPU,
+		.block_sets = block_sets(spec),
+		.places = spec->place_cnt,
+		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
+		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
+		.stacks = spec->stack_cnt,
+		.pythons = spec->python,
+		.has_more = spec->has_more,
+		.wide = spec->wide,
+		.nesting = spec->nesting,
+		.split = spec->split,
+		.sleeps = engine_sees_sleeps(spec),
+		.children = spec->children,
+		.holds = spec->holds || spec->stack_holds,
+		.pauses = spec->pauses,
+		.judged = spec->judged,
+		.cold = e->task_work,
+	};
+}
+
+/* Number of CPUs that a filter can name. */
+static uint32_t cpus_max(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return cpus > 64 && cpus < FSN_CPUS_MAX ? cpus : cpus > 64 ? FSN_CPUS_MAX : 64;
+}
+
+/* Sets the map sizes and the constants of the BPF programs. Call it before the load. */
+static void engine_size(struct engine *e, const struct engine_spec *spec)
+{
+	bool waits = spec->progs & 1U << ENGINE_WAIT;
+	const struct bpf_kfuncs kfuncs = bpf_kfuncs_find();
+	struct map_sizes sizes;
+	uint64_t seed;
+
+	e->stat_shards = shards(STAT_SHARDS_MAX);
+	e->path_shards = shards(FSN_PATH_SHARDS);
+	e->slot_cnt = slot_cnt(spec);
+	e->path_cnt = path_cnt(spec);
+	e->hist_shards = hist_shards(spec, e->stat_shards);
+	bpf_kfunc_name(e->skel->obj, FSN_RDONLY_CAST, kfuncs.rdonly_cast);
+	/*
+	 * Not with timed calls: reading the missing pages would be part of their durations. Not with
+	 * events of the kernel: the read would cause some. Not with GPUs: gpu_called()
+	 * schedules no repetition.
+	 */
+	if (kfuncs.task_work > 0 && spec->stack_cnt && !spec->timed_cnt && !waits &&
+		!(spec->progs & (FENTRY | KPROBES | 1U << ENGINE_TRACE | 1U << ENGINE_GPU)))
+		e->task_work = kfuncs.task_work;
+	sizes = map_sizes(e, spec);
+	for (int i = 0; i < MAPID_CNT; i++) {
+		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));
+		if (map_value_bytes(i, &sizes))
+			bpf_map__set_value_size(engine_map(e, i), map_value_bytes(i, &sizes));
+	}
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? e->slot_cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_cpus, cpus_max());
+	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? e->slot_cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
+	e->skel->rodata->fsn_slot_cnt = e->slot_cnt;
+	e->skel->rodata->fsn_set_shift = 64 - __builtin_ctz(e->slot_cnt / FSN_WAYS);
+	e->skel->rodata->fsn_held_max = FSN_HELD_MAX(e->slot_cnt);
+	e->skel->rodata->fsn_held_many = FSN_HELD_MANY(e->slot_cnt);
+	e->skel->rodata->fsn_proc_mask = sizes.procs - 1;
+	e->skel->rodata->fsn_path_mask = e->path_cnt ? e->path_cnt - 2 : 0;
+	e->skel->rodata->fsn_path_shards = e->path_shards - 1;
+	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
+	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
+	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
+	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
+	e->skel->rodata->fsn_processes = spec->processes;
+	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_zero_frees = spec->zero_frees;
+	e->skel->rodata->fsn_other_regs = spec->other_regs;
+	e->skel->rodata->fsn_wide = spec->wide;
+	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
+#if defined(__aarch64__)
+	e->skel->rodata->fsn_rooms = spec->source_cnt > 0 || spec->progs & FENTRY;
+#endif
+	e->skel->rodata->fsn_waits = waits;
+	e->skel->rodata->fsn_thread_stacks = spec->stacks == STACKS_OF_THREADS;
+	e->skel->rodata->fsn_user_stacks = spec->stacks == STACKS_OF_USER;
+	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
+	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
+	e->skel->rodata->fsn_spans = spec->spans;
+	e->skel->rodata->fsn_follows = spec->follows;
+	e->skel->rodata->fsn_nesting = spec->nesting;
+	e->skel->rodata->fsn_split = spec->split;
+	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
+	e->skel->rodata->fsn_may_pause = spec->pauses;
+	e->skel->rodata->fsn_runs_bits = spec->runs_bits;
+	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
+	e->skel->rodata->fsn_step_ns = spec->step_ns;
+	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
+	e->skel->rodata->fsn_samples = spec->samples;
+	e->skel->rodata->fsn_bound = spec->bound;
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = clock_ns(CLOCK_MONOTONIC);
+	e->skel->rodata->fsn_seed = seed;
+	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
+	engine_size_keys(e, spec);
+	engine_size_memory(e, spec);
+	engine_size_stacks(e, spec);
+	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
+	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
+}
+
+/* --- opening and loading -------------------------------------------------------------------- */
 
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog)
 {

@@ -229,11 +229,6 @@ struct engine {
 };
 
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
-struct bpf_map;
-struct bpf_map *engine_map(const struct engine *e, enum map_id id);
-
-/* sizes.c: sets the map sizes and the constants of the BPF programs. Call it before the load. */
-void engine_size(struct engine *e, const struct engine_spec *spec);
 
 /* Reports that @done probes of @total are attached; may be NULL. */
 typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
@@ -257,14 +252,8 @@ int engine_link(struct engine *e, enum engine_prog prog, const struct link_probe
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
 /*
- * True if the stack of a blocked call is recorded at each context switch: that needs .split, .nesting
- * and stacks.
- */
-bool engine_sees_sleeps(const struct engine_spec *spec);
-
-/*
- * Attaches and pins the programs that record those, if engine_sees_sleeps(), and processes that die,
- * if the spec says so.
+ * Attaches and pins the programs that record stacks of blocked calls, if .sleeps, and processes that
+ * die, if the spec says so.
  */
 int engine_watch(struct engine *e, int dir_fd, struct err *err);
 
