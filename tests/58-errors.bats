@@ -592,7 +592,8 @@ hint: did you mean 'fix_add'"
 	local f
 
 	need_arch x86_64
-	for f in asm_vmovq asm_vzeroupper asm_4190 asm_4990 asm_lock asm_loop asm_spin; do
+	for f in asm_vmovq asm_vzeroupper asm_4190 asm_4990 asm_lock asm_loop asm_spin \
+		asm_pushf; do
 		fsn -s 1 attach g $f --lib "$FIX/libinsn.so" --dry-run
 		assert_stderr_match "^funcsnoop attach: cannot probe '$f' in .*libinsn\.so: [a-z]"
 	done

@@ -85,6 +85,8 @@ static bool opcode_ok(const struct x86 *x, char *why, size_t size)
 		return refuse(why, size, "the kernel refuses to probe a load of %ss");
 	if ((x->op == 0xc7 || x->op == 0xc6) && x->modrm == 0xf8)
 		return refuse(why, size, "a transaction can't be single-stepped");
+	if (x->op == 0x9c) /* popf would set it */
+		return refuse(why, size, "a single-stepped pushf pushes the step's trap flag");
 	if (x->op == 0x90 && x->rex & 1)
 		return refuse(why, size, "the kernel mistakes this xchg for a nop");
 	return true;
