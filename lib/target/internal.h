@@ -53,10 +53,6 @@ const struct event *usdt_event(struct targets *targets, const struct object *obj
 int usdt_plan_event(struct target *t, const struct event *event,
 	const struct plan_rules *rules, struct err *err);
 
-/* Returns the type of a system call's argument. */
-struct trace_field;
-struct preset_value syscall_value(const struct trace_field *f);
-
 /* Returns the start of B in "A..B", a span of two events; NULL if @func is not a span. */
 const char *span_end(const char *func);
 
@@ -105,12 +101,6 @@ int target_kind_find(const struct target_kind *kind, struct libfind *finder,
 
 /* Returns the kind of the prefix of @func, or NULL. */
 const struct target_kind *target_kind_said(const char *func);
-
-/* Negative errno codes by name, the lowest first. */
-const struct preset_type *errno_type(struct targets *targets);
-
-/* Overrides the kernel's declaration by @said, that of a preset or a configuration. */
-void known_override(struct preset_func *func, const struct preset_func *said);
 
 /* Frees @h; NULL is ignored. */
 void hazards_free(struct hazards *h);
