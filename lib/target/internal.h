@@ -49,10 +49,6 @@ bool never_stale(const char *path, const struct object_id *id);
 const struct event *usdt_event(struct targets *targets, const struct object *object,
 	const struct usdt_site *sites, size_t cnt);
 
-/* Sets @t->refused to the reason why a site of @event, an event in a file, cannot be probed. */
-int usdt_plan_event(struct target *t, const struct event *event,
-	const struct plan_rules *rules, struct err *err);
-
 /* Returns the start of B in "A..B", a span of two events; NULL if @func is not a span. */
 const char *span_end(const char *func);
 
