@@ -117,6 +117,7 @@ static void add_call(const struct group *g, struct slot_call **calls, size_t *cn
 
 static void calls_describe(const struct group *g, struct slot_call *calls, size_t cnt)
 {
+	const struct target_kind *kind;
 	struct thread thread = {};
 
 	qsort(calls, cnt, sizeof(*calls), compare_threads);
@@ -124,8 +125,9 @@ static void calls_describe(const struct group *g, struct slot_call *calls, size_
 		if (calls[i].pid != thread.stack.pid || calls[i].tid != thread.stack.tid)
 			thread_read(&thread, calls[i].pid, calls[i].tid);
 		memcpy(calls[i].comm, thread.comm, sizeof(calls[i].comm));
-		calls[i].stale = kind_of(g, calls[i].fn)->call_is_stale(
-			&thread.stack, calls[i].where);
+		kind = kind_of(g, calls[i].fn);
+		calls[i].stale = kind->call_is_stale &&
+			kind->call_is_stale(&thread.stack, calls[i].where);
 	}
 	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
@@ -295,8 +297,10 @@ static void give_up_all(struct sweep *s)
 
 static bool is_lost(const struct group *g, const struct entry *e, struct proc_stack *stack)
 {
+	const struct target_kind *kind = kind_of(g, slot_fn(e->key));
+
 	stack->tid = e->tid;
-	return kind_of(g, slot_fn(e->key))->call_is_lost(stack, e->where);
+	return kind->call_is_lost && kind->call_is_lost(stack, e->where);
 }
 
 /*

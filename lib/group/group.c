@@ -716,7 +716,8 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 
 	for (uint32_t fn = 0; fn < g->meta.fn_cnt; fn++)
 		if (g->funcs[fn].lib == lib)
-			return kind_of(g, fn)->is_stale(group_text(g, l->path), &id);
+			return kind_of(g, fn)->is_stale &&
+				kind_of(g, fn)->is_stale(group_text(g, l->path), &id);
 	return false;
 }
 

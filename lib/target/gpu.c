@@ -379,6 +379,4 @@ const struct target_kind target_gpu = {
 	.plan = gpu_plan,
 	.link = gpu_link,
 	.is_stale = object_is_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };

@@ -37,13 +37,15 @@ void event_declare(
 /* Adds the probes of an event, or of the two events of a span. */
 int event_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
-/*
- * Always false: the stack of a thread in a span or in the kernel does not show if the call is over.
- */
-bool event_call_is_over(struct proc_stack *stack, uint64_t where);
-/* For events that may be in a file, and for events in the kernel. */
-bool event_is_stale(const char *path, const struct object_id *id);
-bool never_stale(const char *path, const struct object_id *id);
+
+/* Fills in the plan of a target that needs no planner, because no code is examined for it. */
+void event_plan(
+	struct plan *plan, enum plan_exit exit, const char *site_why, const char *exit_why);
+/* Same for calls, which are only counted if the rules say so. */
+void event_plan_call(struct plan *plan, const struct plan_rules *rules, const char *site_why,
+	const char *exit_why);
+
+#define EVENT_NO_END "an event has no end"
 
 /* The event of @cnt sites of one probe. */
 const struct event *usdt_event(struct targets *targets, const struct object *object,

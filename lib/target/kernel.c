@@ -358,17 +358,13 @@ static int syscall_plan(struct draft *draft, size_t first, size_t cnt,
 
 	for (size_t i = first; i < first + cnt; i++) {
 		struct target *t = &draft->targets[i];
-		struct plan *plan = &t->plan;
-		bool ends = !is_one_of(t, last, ARRAY_SIZE(last));
 
-		plan->site_emulated = true;
-		plan->exit = ends && rules->exit != PLAN_MODE_NONE ? PLAN_EXIT_RETURN
-								   : PLAN_EXIT_NONE;
-		snprintf(plan->site_why, sizeof(plan->site_why), "tracepoint sys_enter");
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
-			!ends ? "it never returns"
-			: plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
-						       : "tracepoint sys_exit");
+		if (is_one_of(t, last, ARRAY_SIZE(last)))
+			event_plan(&t->plan, PLAN_EXIT_NONE, "tracepoint sys_enter",
+				"it never returns");
+		else
+			event_plan_call(
+				&t->plan, rules, "tracepoint sys_enter", "tracepoint sys_exit");
 	}
 	return 0;
 }
@@ -408,9 +404,6 @@ const struct target_kind target_syscall = {
 	.catalogue = &calls,
 	.plan = syscall_plan,
 	.link = syscall_link,
-	.is_stale = never_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };
 
 #define EVENTS_MOST 500 /* of all processes, without --force */
@@ -591,14 +584,8 @@ static const struct catalogue events = {
 static int tracepoint_plan(struct draft *draft, size_t first, size_t cnt,
 	const struct plan_rules *rules, struct err *err)
 {
-	for (size_t i = first; i < first + cnt; i++) {
-		struct plan *plan = &draft->targets[i].plan;
-
-		plan->site_emulated = true;
-		plan->exit = PLAN_EXIT_NONE;
-		snprintf(plan->site_why, sizeof(plan->site_why), "tracepoint");
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "an event has no end");
-	}
+	for (size_t i = first; i < first + cnt; i++)
+		event_plan(&draft->targets[i].plan, PLAN_EXIT_NONE, "tracepoint", EVENT_NO_END);
 	return 0;
 }
 
@@ -614,9 +601,6 @@ const struct target_kind target_tracepoint = {
 	.catalogue = &events,
 	.plan = tracepoint_plan,
 	.link = event_link,
-	.is_stale = never_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };
 
 #define GLOB_EXACT 64 /* functions matched by globs get one program each up to this number */
@@ -812,13 +796,8 @@ static void plan_one(struct target *t, const struct offer *o, bool many,
 		t->refused = plan->refused;
 		return;
 	}
-	plan->site_emulated = true;
-	plan->exit = rules->exit != PLAN_MODE_NONE ? PLAN_EXIT_RETURN : PLAN_EXIT_NONE;
-	snprintf(plan->site_why, sizeof(plan->site_why), "%s", site_whys[t->how]);
-	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
-		plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
-		: t->how == KFUNC_FENTRY     ? "fexit"
-					     : "kretprobe: some returns may be missed");
+	event_plan_call(plan, rules, site_whys[t->how],
+		t->how == KFUNC_FENTRY ? "fexit" : "kretprobe: some returns may be missed");
 }
 
 static int kfunc_plan(struct draft *draft, size_t first, size_t cnt,
@@ -881,6 +860,4 @@ const struct target_kind target_kfunc = {
 	.plan = kfunc_plan,
 	.link = kfunc_link,
 	.is_stale = kfunc_is_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };

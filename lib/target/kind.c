@@ -240,19 +240,23 @@ int event_link(struct probes *p, const struct draft *draft, uint32_t fn, enum li
 	return code ? code : link_sites(p, draft, fn, t->event, span ? FSN_ENTRY : FSN_SAME);
 }
 
-bool event_call_is_over(struct proc_stack *stack, uint64_t where)
+void event_plan(
+	struct plan *plan, enum plan_exit exit, const char *site_why, const char *exit_why)
 {
-	return false;
+	plan->site_emulated = true;
+	plan->exit = exit;
+	snprintf(plan->site_why, sizeof(plan->site_why), "%s", site_why);
+	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s", exit_why);
 }
 
-bool never_stale(const char *path, const struct object_id *id)
+void event_plan_call(
+	struct plan *plan, const struct plan_rules *rules, const char *site_why, const char *exit_why)
 {
-	return false;
-}
-
-bool event_is_stale(const char *path, const struct object_id *id)
-{
-	return id->ino && object_is_stale(path, id);
+	if (rules->exit == PLAN_MODE_NONE)
+		event_plan(plan, PLAN_EXIT_NONE, site_why,
+			"only counted: --count or --probe exit=none");
+	else
+		event_plan(plan, PLAN_EXIT_RETURN, site_why, exit_why);
 }
 
 /* --- offsets and cookies of every probe ----------------------------------------------------- */

@@ -198,10 +198,13 @@ struct target_kind {
 	/* Adds probes that belong to an object, but to none of its targets; or NULL. */
 	int (*link_object)(struct probes *probes, const struct draft *draft, uint32_t object);
 
-	/* True if the object that was at @path with @id at the attach no longer is. */
+	/* True if the object that was at @path with @id at the attach no longer is; NULL: never. */
 	bool (*is_stale)(const char *path, const struct object_id *id);
 
-	/* True if a call at @where cannot be running in the thread of @stack any more. */
+	/*
+	 * True if a call at @where cannot be running in the thread of @stack any more. NULL, also for
+	 * the next: the stack of a thread in a span or in the kernel does not show that.
+	 */
 	bool (*call_is_stale)(struct proc_stack *stack, uint64_t where);
 
 	/* True if @where is gone from the process of @stack, as stacks are after an exec. */

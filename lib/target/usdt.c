@@ -305,15 +305,13 @@ static int usdt_plan(struct draft *draft, size_t first, size_t cnt,
 	for (size_t i = first; !code && i < first + cnt; i++) {
 		struct target *t = &draft->targets[i];
 		size_t sites = t->event->site_cnt;
+		char why[sizeof(t->plan.site_why)];
 
 		code = usdt_plan_event(t, t->event, rules, err);
 		if (code || t->refused)
 			continue;
-		t->plan.site_emulated = true;
-		t->plan.exit = PLAN_EXIT_NONE;
-		snprintf(t->plan.site_why, sizeof(t->plan.site_why), "USDT probe, %zu site%s",
-			sites, sites == 1 ? "" : "s");
-		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "an event has no end");
+		snprintf(why, sizeof(why), "USDT probe, %zu site%s", sites, sites == 1 ? "" : "s");
+		event_plan(&t->plan, PLAN_EXIT_NONE, why, EVENT_NO_END);
 	}
 	return code;
 }
@@ -331,8 +329,6 @@ const struct target_kind target_usdt = {
 	.plan = usdt_plan,
 	.link = event_link,
 	.is_stale = object_is_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };
 
 /* --- spans ---------------------------------------------------------------------------------- */
@@ -452,14 +448,15 @@ static int span_plan(struct draft *draft, size_t first, size_t cnt,
 				code = usdt_plan_event(t, both[n], rules, err);
 		if (code || t->refused)
 			continue;
-		t->plan.site_emulated = true;
-		t->plan.exit = rules->exit == PLAN_MODE_NONE ? PLAN_EXIT_NONE : PLAN_EXIT_RETURN;
-		snprintf(t->plan.site_why, sizeof(t->plan.site_why), "its first event");
-		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "%s",
-			t->plan.exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
-						       : "its last event");
+		event_plan_call(&t->plan, rules, "its first event", "its last event");
 	}
 	return code;
+}
+
+/* Its events may be in a file, or in the kernel. */
+static bool span_is_stale(const char *path, const struct object_id *id)
+{
+	return id->ino && object_is_stale(path, id);
 }
 
 const struct target_kind target_span = {
@@ -469,7 +466,5 @@ const struct target_kind target_span = {
 	.find = span_find,
 	.plan = span_plan,
 	.link = event_link,
-	.is_stale = event_is_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
+	.is_stale = span_is_stale,
 };

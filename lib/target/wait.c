@@ -75,15 +75,13 @@ static int wait_plan(struct draft *draft, size_t first, size_t cnt,
 	const struct plan_rules *rules, struct err *err)
 {
 	for (size_t i = first; i < first + cnt; i++) {
-		struct plan *plan = &draft->targets[i].plan;
-		bool queue = draft->targets[i].offset == WAIT_RUN_QUEUE;
+		struct target *t = &draft->targets[i];
 
-		plan->site_emulated = true;
-		plan->exit = PLAN_EXIT_RETURN;
-		snprintf(plan->site_why, sizeof(plan->site_why), "%s",
-			queue ? "the thread wakes up, or loses its CPU while runnable"
-			      : "the thread is switched out to sleep");
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "the thread has a CPU again");
+		event_plan(&t->plan, PLAN_EXIT_RETURN,
+			t->offset == WAIT_RUN_QUEUE
+				? "the thread wakes up, or loses its CPU while runnable"
+				: "the thread is switched out to sleep",
+			"the thread has a CPU again");
 	}
 	return 0;
 }
@@ -118,9 +116,6 @@ const struct target_kind target_wait = {
 	.plan = wait_plan,
 	.link = wait_link,
 	.lacks_cgroup = wait_lacks_cgroup,
-	.is_stale = never_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };
 
 /* --- samples of CPUs ------------------------------------------------------------------------ */
@@ -164,14 +159,9 @@ static int sample_find(struct libfind *finder, const struct objects *objects,
 static int sample_plan(struct draft *draft, size_t first, size_t cnt,
 	const struct plan_rules *rules, struct err *err)
 {
-	for (size_t i = first; i < first + cnt; i++) {
-		struct plan *plan = &draft->targets[i].plan;
-
-		plan->site_emulated = true;
-		plan->exit = PLAN_EXIT_NONE;
-		snprintf(plan->site_why, sizeof(plan->site_why), "a timer on each CPU");
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "a sample has no end");
-	}
+	for (size_t i = first; i < first + cnt; i++)
+		event_plan(&draft->targets[i].plan, PLAN_EXIT_NONE, "a timer on each CPU",
+			"a sample has no end");
 	return 0;
 }
 
@@ -195,7 +185,4 @@ const struct target_kind target_sample = {
 	.find = sample_find,
 	.plan = sample_plan,
 	.link = sample_link,
-	.is_stale = never_stale,
-	.call_is_stale = event_call_is_over,
-	.call_is_lost = event_call_is_over,
 };
