@@ -201,8 +201,6 @@ const char *values_text(const char *values, char buf[VALUES_LEN]);
 
 /* --- help ----------------------------------------------------------------------------------- */
 
-void help_print(const struct command *command);
-
 /* Prints the names of the options of @group, as "HEAD: -j|--json, --bpffs DIR". */
 void help_named(FILE *f, const char *head, unsigned int on, enum option_group group);
 
@@ -216,18 +214,12 @@ void help_words(unsigned int on);
 /* Parses a list of parts, "a=1,b": struct options. */
 option_fn read_parts;
 
-/* Parses the value of an option that has the name .values now: struct options. */
-option_fn read_old;
-
 /* Parsers for any option, by the type of @at. */
-option_fn read_flag, read_off, read_second;     /* bool */
-option_fn read_text, read_output;               /* const char * */
 option_fn read_number, read_share, read_choice; /* uint32_t, or an enum */
 option_fn read_from_one;                        /* size_t */
-option_fn read_number64, read_duration, read_seconds, read_size; /* uint64_t */
-option_fn read_texts, read_numbers, read_users, read_slow;       /* struct list */
+option_fn read_size;                            /* uint64_t */
+option_fn read_numbers;                         /* struct list */
 option_fn read_finding;                         /* unsigned int, a mask */
-option_fn read_pretty, read_debug;              /* struct globals */
 
 /* Parsers for options of struct attach_options, stats_options and stream_options. */
 option_fn read_pid, read_stacks, read_attach_by, read_key, read_sample, read_duty, read_overhead,
