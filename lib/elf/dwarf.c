@@ -377,11 +377,7 @@ struct search {
 	uint64_t passed; /* bytes of entries */
 };
 
-/*
- * Moves to the next sibling and adds the size of the skipped entry to *@passed. Returns false after
- * the last sibling, on a reference backwards (an endless loop), and after ELF_DWARF_MOST bytes.
- */
-static bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
+bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
 {
 	Dwarf_Off at = dwarf_dieoffset(die), to;
 
@@ -394,23 +390,34 @@ static bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
 	return *passed < ELF_DWARF_MOST;
 }
 
-static const char *linkage_name(Dwarf_Die *die)
+static const char *text_of(Dwarf_Die *die, unsigned int name)
 {
-	static const unsigned int names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name,
-		DW_AT_name };
 	Dwarf_Attribute attr;
-	const char *name;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		name = dwarf_formstring(dwarf_attr_integrate(die, names[i], &attr));
-		if (name)
-			return name;
-	}
-	return NULL;
+	return dwarf_formstring(dwarf_attr_integrate(die, name, &attr));
 }
 
-/* A function whose cold code is elsewhere has ranges, and begins with the first (DWARF 5, 2.17). */
-static bool entry_of(Dwarf_Die *die, Dwarf_Addr *ret_addr)
+const char *elf_dwarf_linkage_name(Dwarf_Die *die)
+{
+	const char *name = text_of(die, DW_AT_linkage_name);
+
+	return name ? name : text_of(die, DW_AT_MIPS_linkage_name);
+}
+
+const char *elf_dwarf_name(Dwarf_Die *die)
+{
+	return text_of(die, DW_AT_name);
+}
+
+/* Returns the name of its symbol. */
+static const char *symbol_name(Dwarf_Die *die)
+{
+	const char *name = elf_dwarf_linkage_name(die);
+
+	return name ? name : elf_dwarf_name(die);
+}
+
+bool elf_dwarf_entry(Dwarf_Die *die, Dwarf_Addr *ret_addr)
 {
 	Dwarf_Addr base, end;
 
@@ -428,13 +435,13 @@ static void visit(struct search *s, Dwarf_Die *die)
 	size_t at;
 	bool named;
 
-	if (!entry_of(die, &addr))
+	if (!elf_dwarf_entry(die, &addr))
 		return;
 	at = FIRST_WHERE(s->cnt, i, s->funcs[i].addr >= addr);
 	for (; at < s->cnt && s->funcs[at].addr == addr; at++) {
 		func = &s->funcs[at];
 		if (!name)
-			name = linkage_name(die);
+			name = symbol_name(die);
 		named = name && func->symbol && !strcmp(name, func->symbol);
 		if (func->found && (func->named || !named))
 			continue;
@@ -505,11 +512,7 @@ static bool may_split(const struct elf_file *f, Dwarf_Die *unit)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-/*
- * Finds the entry with the content of unit @cu, whose own entry is @unit. Returns false if it is
- * missing.
- */
-static bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
+bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
 {
 	Dwarf_Die half = {};
 	uint8_t type = 0;
@@ -533,7 +536,7 @@ static void search_unit(const struct elf_file *f, struct search *s, Dwarf_CU *cu
 	walk(s, unit, 0);
 }
 
-static void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
+void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
 {
 	if (!f->dwarf) {
 		f->dwarf = xcalloc(1, sizeof(*f->dwarf));
@@ -845,16 +848,11 @@ static size_t scopes_at(struct elf_units *u, struct func *func, uint64_t addr,
 
 static const char *scope_name(struct scope *s)
 {
-	static const unsigned int names[] = {
-		DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name
-	};
-	Dwarf_Attribute attr;
-	const char *name = NULL;
+	const char *name;
 
 	if (s->named)
 		return s->name;
-	for (size_t i = 0; !name && i < ARRAY_SIZE(names); i++)
-		name = dwarf_formstring(dwarf_attr_integrate(&s->die, names[i], &attr));
+	name = symbol_name(&s->die);
 	s->named = true;
 	if (name && demangle_is_mangled(name))
 		s->name = demangle(name, DEMANGLE_NAME);

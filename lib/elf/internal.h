@@ -171,11 +171,32 @@ struct elf_raw {
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
 
-/* dwarf.c: debug information, searched for once; *@ret_dwarf is NULL if there is none. */
+/* dwarf.c: frees the debug information. */
 void elf_dwarf_done(struct elf_file *f);
 
 #define ELF_UNITS_MAX   (1u << 20)
 #define ELF_NESTING_MAX 24
+
+/* dwarf.c: opens it once; *@ret_dwarf is NULL if there is none, for the reason *@ret_why. */
+void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why);
+/*
+ * Finds the entry with the content of unit @cu, whose own entry is @unit. Returns false if it is
+ * missing.
+ */
+bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit);
+/*
+ * Moves to the next sibling and adds the size of the skipped entry to *@passed. Returns false after
+ * the last sibling, on a reference backwards (an endless loop), and after ELF_DWARF_MOST bytes.
+ */
+bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed);
+/*
+ * Finds the first instruction of @die. One with code in several places has ranges, and begins with
+ * the first (DWARF 5, 2.17).
+ */
+bool elf_dwarf_entry(Dwarf_Die *die, Dwarf_Addr *ret_addr);
+/* Return names, also those of the declaration or of the function that was inlined; or NULL. */
+const char *elf_dwarf_linkage_name(Dwarf_Die *die);
+const char *elf_dwarf_name(Dwarf_Die *die);
 
 /* dwarf.c: frees the data of elf_lines_at(). */
 void elf_lines_done(struct elf_file *f);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/dwarf.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 
@@ -415,11 +416,101 @@ static char *letters_of(const struct arg *a)
 	return text;
 }
 
+/* --- functions that were inlined ------------------------------------------------------------- */
+
+#define INTO_SHOWN 3
+
+struct meant {
+	const struct arg *arg;
+	bool scoped; /* the user typed all scopes of the name */
+};
+
+static bool text_is(const struct meant *m, const char *text, const char *wanted)
+{
+	size_t len = strlen(text), end = strlen(wanted);
+
+	if (len == end || m->scoped)
+		return !strcmp(text, wanted);
+	return len >= end + 2 && !strcmp(text + len - end, wanted) &&
+		!memcmp(text + len - end - 2, "::", 2);
+}
+
+/* True if the user means a function with that name in the debug information. */
+static bool is_meant(void *arg, const char *name)
+{
+	const struct meant *m = arg;
+	enum demangle_form form = text_has_args(m->arg->name) ? DEMANGLE_ARGS : DEMANGLE_NAME;
+	_cleanup_free_ char *text = demangle(name, form), *wanted = xstrdup(m->arg->name);
+
+	if (!strcmp(name, m->arg->name))
+		return true;
+	if (!text)
+		text = xstrdup(name);
+	text_normalize(wanted, wanted);
+	text_normalize(text, text);
+	if (form == DEMANGLE_ARGS)
+		text_drop_qualifiers(text);
+	return text_is(m, text, wanted) ||
+		(text_drop_templates(text, text) && text_is(m, text, wanted));
+}
+
+/* "main, run and walk", "main, run, walk and 2 more"; as arguments, "'LIB:main' 'LIB:run'". */
+static void list_into(const struct arg *a, const struct object *lib,
+	const struct elf_inlined *inlined, bool as_args, char *buf, size_t size)
+{
+	size_t cnt = inlined->into_cnt, shown = cnt < INTO_SHOWN ? cnt : INTO_SHOWN, at = 0;
+
+	for (size_t i = 0; i < shown && at < size; i++) {
+		uint64_t start = inlined->into[i];
+		_cleanup_free_ char *name =
+			resolve_start_name(elf_file_func_at(lib->elf, start), start);
+
+		if (as_args)
+			at += snprintf(buf + at, size - at, "%s'%s%s%s'", i ? " " : "",
+				a->lib ? a->lib : "", a->lib ? ":" : "", name);
+		else
+			at += snprintf(buf + at, size - at, "%s%s",
+				!i ? "" : i + 1 == cnt ? " and " : ", ", name);
+	}
+	if (!as_args && shown < cnt && at < size)
+		snprintf(buf + at, size - at, " and %zu more", cnt - shown);
+}
+
+/* Adds to the error of the missing function where its code is, if the compiler has inlined it. */
+static bool explain_inlined(struct resolver *r, struct meant *m, size_t more)
+{
+	const struct arg *a = m->arg;
+	const char *who = more ? a->req->func : "it";
+
+	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++) {
+		const struct object *lib = a->libs->object[i];
+		char msg[ERR_MSG_LEN], names[ERR_MSG_LEN / 2], args[ERR_HINT_LEN - 100];
+		__cleanup(elf_inlined_done) struct elf_inlined inlined;
+
+		elf_inlined_find(lib->elf, a->name, is_meant, m, &inlined);
+		if (!inlined.copy_cnt && !inlined.copies_gone)
+			continue;
+		snprintf(msg, sizeof(msg), "%s", r->err->msg);
+		if (inlined.copies_gone) {
+			err_set(r->err, -ENOENT, "%s: %s was inlined, and no code of it is left", msg,
+				who);
+			return true;
+		}
+		list_into(a, lib, &inlined, false, names, sizeof(names));
+		list_into(a, lib, &inlined, true, args, sizeof(args));
+		err_set(r->err, -ENOENT, "%s: %s was inlined into %s", msg, who, names);
+		err_hint(r->err, "use %s, with its code, or build it with -fno-inline", args);
+		return true;
+	}
+	return false;
+}
+
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	_cleanup_free_ char *prefix = NULL, *letters = letters_of(a);
 	__cleanup(near_done) struct near n = { 0 };
 	const struct object *importer = NULL, *stripped;
+	struct meant meant = { .arg = a };
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;
@@ -439,6 +530,9 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	for (size_t i = 0; !a->regex && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
+	meant.scoped = suggest_is_near(&n.s);
+	if (explain_inlined(r, &meant, more))
+		return -ENOENT;
 	/*
 	 * A stripped file lacks names, so the name meant is probably missing: offer only close
 	 * matches.

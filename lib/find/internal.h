@@ -207,6 +207,12 @@ struct match {
 	const char *shown;           /* copied; NULL: by the name */
 };
 
+/*
+ * Returns the name of the function that starts at @start, as FUNCTION can be typed: of the symbol
+ * of @func if that starts there, otherwise "sub_ADDR". The caller frees it.
+ */
+char *resolve_start_name(const struct elf_func *func, uint64_t start);
+
 /* Adds a match of @a: a target, or a refusal. Returns 0 or a real error. */
 _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match *m);
 

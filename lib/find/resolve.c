@@ -506,14 +506,14 @@ static int find_offset(struct resolver *r, struct arg *a, const struct object *l
 	return match_add(r, a, &m);
 }
 
-/* Returns the name of the function that starts at @start: its symbol's, or "sub_ADDR". */
-static char *start_name(const struct elf_func *func, uint64_t start)
+char *resolve_start_name(const struct elf_func *func, uint64_t start)
 {
-	char *text = func ? demangle(func->names[0].name, DEMANGLE_NAME) : NULL;
+	const struct elf_name *name = func && func->addr == start ? &func->names[0] : NULL;
+	char *text = name && !name->piece ? demangle(name->name, DEMANGLE_NAME) : NULL;
 
 	if (text)
 		return text;
-	return func ? xstrdup(func->names[0].name) : xasprintf("sub_%" PRIx64, start);
+	return name ? xstrdup(name->name) : xasprintf("sub_%" PRIx64, start);
 }
 
 /* "0xADDR", "sub_ADDR": the function that starts at an address, by its symbol or its frame. */
@@ -541,7 +541,7 @@ static int find_address(struct resolver *r, struct arg *a)
 		start = m.func->addr;
 	else
 		m.func = NULL;
-	name = start_name(m.func, start == NO_START ? a->addr : start);
+	name = resolve_start_name(m.func, start == NO_START ? a->addr : start);
 	if (start != a->addr && start != NO_START)
 		return a->req->optional ? 0 : resolve_fail_inside(r, a, name, a->addr - start);
 	if (a->has_plus)

@@ -68,6 +68,26 @@ static size_t touch_lines(const struct object *object)
 	return sum;
 }
 
+static bool any(void *arg, const char *name)
+{
+	*(size_t *)arg += strlen(name);
+	return true;
+}
+
+/* Finds the copies of a function where others have it. */
+static size_t touch_inlined(const struct object *object, const char *symbol)
+{
+	struct elf_inlined inlined;
+	size_t sum = 0;
+
+	elf_inlined_find(object->elf, symbol, any, &sum, &inlined);
+	check(inlined.into_cnt <= inlined.copy_cnt && !(inlined.copy_cnt && inlined.copies_gone));
+	for (size_t i = 0; i < inlined.into_cnt; i++)
+		check(!i || inlined.into[i] > inlined.into[i - 1]);
+	elf_inlined_done(&inlined);
+	return sum;
+}
+
 static size_t touch(const struct preset_func *known)
 {
 	size_t sum = known->types_why ? strlen(known->types_why) : 0;
@@ -126,7 +146,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < targets.cnt; i++)
 		sum += targets.target[i].known ? touch(targets.target[i].known) : 0;
 	for (size_t i = 0; i < targets.cnt && i < MOST_MEMBERS; i++)
-		sum += touch_members(&targets.target[i]);
+		sum += touch_members(&targets.target[i]) +
+			touch_inlined(&object, targets.target[i].symbol);
 	sum += touch_lines(&object);
 	targets_done(&targets);
 	elf_file_free(object.elf);

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# Functions without code of their own: the compiler has inlined them.
+
+load helpers
+
+setup() {
+	common_setup
+	need_tool cc
+	PROG=$BATS_TEST_TMPDIR/own
+	cat >"$PROG.c" <<-'END'
+	#define OUT __attribute__((noinline))
+	#define IN static inline __attribute__((always_inline))
+	volatile long sink;
+	IN void tiny(int n) { sink += n; }
+	IN int gone(int n) { return n; }
+	OUT void one(int n) { tiny(n); tiny(2); }
+	OUT void two(int n) { if (n > 1) tiny(n); }
+	OUT void three(int n) { for (int i = 0; i < n; i++) tiny(i); }
+	OUT void four(int n) { tiny(n + gone(0)); }
+	int main(int argc, char **argv)
+	{
+		for (int i = 0; i < 10; i++) {
+			one(i);
+			two(i);
+			three(i);
+			four(i);
+		}
+		tiny(argc);
+		return 0;
+	}
+	END
+}
+
+# The functions that were named in the error of FUNCTION of the program, as far as they are.
+into() { # FUNCTION [FILE]
+	fsn -s 1 attach g "$1" --lib "${2:-$PROG}" --dry-run
+	sed -n "s/^.*no function '.*' in .*: it was inlined into //p" <<<"$stderr" |
+		sed 's/, /\n/g; s/ and /\n/g' | sort
+}
+
+@test "inlined: the error of a function without code names those that have it" {
+	local how
+
+	for how in "" -gdwarf-4 -gsplit-dwarf -gz -flto; do
+		# shellcheck disable=SC2086	# none, or one
+		(cd "$BATS_TEST_TMPDIR" && cc -O2 -g $how -o "$PROG" "$PROG.c") || fail "cc $how"
+		assert_eq "$(into tiny | sed -E 's/^(one|two|three|four|main)$/one of them/' | uniq -c | xargs)" \
+			"1 2 more 3 one of them" "$how"
+	done
+	cc -O2 -g -o "$PROG" "$PROG.c"
+	assert_eq "$(into nothing)" ""
+	fsn -s 1 attach g "$PROG:nothing" "$PROG:tiny" --dry-run
+	assert_stderr_match "no functions '$PROG:nothing', '$PROG:tiny'"
+	fsn -s 1 attach g "$PROG:tiny" "$PROG:nothing" --dry-run
+	assert_stderr_match "no functions .* in $PROG: $PROG:tiny was inlined into "
+	fsn -s 1 attach g "$PROG:gone" --dry-run
+	assert_stderr_match "no function '$PROG:gone' in $PROG: it was inlined, and no code of it is left$"
+}
+
+@test "inlined: a separate debug file says it of a stripped program" {
+	need_tool objcopy
+	cc -O2 -g -o "$PROG" "$PROG.c"
+	objcopy --only-keep-debug "$PROG" "$PROG.debug"
+	strip "$PROG"
+	assert_eq "$(into tiny)" ""
+	objcopy --add-gnu-debuglink="$PROG.debug" "$PROG"
+	assert_eq "$(into tiny | grep -Ecx 'one|two|three|four|main')" 3
+}
+
+@test "inlined: names of C++ have scopes, arguments and templates, or not" {
+	local name
+
+	need_tool c++
+	cat >"$PROG.cc" <<-'END'
+	#define IN inline __attribute__((always_inline))
+	volatile long sink;
+	namespace geo {
+	namespace detail { IN void tiny(int n) { sink += n; } }
+	namespace {
+	struct Box { long w; IN void fill(int n) { sink += n * w; } };
+	IN void hidden(int n) { sink -= n; }
+	}
+	template <class T> IN void put(T n) { sink ^= n; }
+	struct Door { __attribute__((noinline, used)) void open(int n) { sink += n; } };
+	__attribute__((noinline)) void walk(int n)
+	{
+		detail::tiny(n);
+		Box{sink}.fill(n);
+		hidden(n);
+		put(n);
+		Door().open(n);
+	}
+	}
+	struct Lid { IN void open(int n) { sink += n; } };
+	int main(int argc, char **) { geo::walk(argc); Lid().open(argc); return 0; }
+	END
+	c++ -O2 -g -o "$PROG" "$PROG.cc"
+	while read -r name; do
+		assert_eq "$(into "$name")" geo::walk "$name"
+	done <<-'END'
+		geo::detail::tiny
+		geo::detail::tiny(int)
+		_ZN3geo6detail4tinyEi
+		detail::tiny
+		tiny
+		geo::put
+		geo::put<int>
+		hidden
+		geo::(anonymous namespace)::Box::fill
+	END
+	assert_eq "$(into 'geo::detail::tiny(long)')" ""
+	assert_eq "$(into 'ail::tiny')" ""
+	assert_eq "$(into Lid::open)" main
+	# A function that is there is meant rather than one of that name which is not.
+	fsn -s 1 attach g open --lib "$PROG" --dry-run
+	assert_stderr_match "^hint: did you mean 'geo::Door::open'"
+}
