@@ -5,8 +5,8 @@
  *
  * Recursion: each call is a record of its own. longjmp, exceptions: calls below the stack pointer
  * are left out. Threads: the first one that gets here makes the record, which is the one that took
- * the signal or has called exit. exec: other threads end without a record. fork: the child has no
- * calls. Fibers: calls on all stacks of the thread are in progress.
+ * the signal or has called exit. exec: other threads end without a record, calls on stacks that are
+ * gone are left out. fork: the child has no calls. Fibers: calls on all stacks of the thread are in progress.
  */
 #ifndef FUNCSNOOP_CRASH_BPF_H
 #define FUNCSNOOP_CRASH_BPF_H
@@ -164,6 +164,26 @@ static long crash_set(void *map, __u32 *index, struct fsn_set *set, struct crash
 	return 0;
 }
 
+/* Drops call @n of record @i if execve() has replaced the stack that it was on. Returns 1 after the last. */
+__noinline int crash_drop_replaced(__u32 i, __u32 n)
+{
+	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
+	struct fsn_crash *c = bpf_map_lookup_elem(&fsn_crashes, &i);
+	struct mapping *m;
+	__u64 where;
+
+	if (!c || !work || n >= FSN_CRASH_CALLS || n >= c->call_cnt)
+		return 1;
+	where = c->call[n].where;
+	if (where >> CRASH_ADDRESS_BITS) /* of an event */
+		return 0;
+	m = &work->mapping;
+	m->start = m->end = 0;
+	if (mapping_find(m, where) == FSN_WALK_NOWHERE && !m->end)
+		c->call[n].fn = FSN_CRASH_NO_FN;
+	return 0;
+}
+
 /* --- the stack ---------------------------------------------------------------------------------- */
 
 /* Keeps the mapping that @at points to, unless it is known. */
@@ -307,6 +327,9 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 	s.sp = c->at.sp;
 	s.below = c->stack_start ? c->stack_start : s.sp;
 	bpf_for_each_map_elem(&fsn_slots, crash_set, &s, 0);
+	for (__u32 n = 0; task->mm && n < FSN_CRASH_CALLS; n++)
+		if (crash_drop_replaced(s.i, n))
+			break;
 	return s.i;
 }
 

@@ -167,6 +167,15 @@ in_flight() { # N
 	fsn detach g
 }
 
+@test "list crashes: calls before an exec are not in progress" {
+	[[ $(</proc/sys/kernel/randomize_va_space) != 0 ]] || skip "stacks are not randomized"
+	attach_crash --probe exit=ret
+	dies 139 exec
+	crashes
+	assert_json 'map([.in_flight, (.calls | map(.function))])' '[[3,["work","outer","inner"]]]'
+	fsn detach g
+}
+
 @test "list crashes: the innermost ones of many nested calls are kept" {
 	attach_crash --slow 1h
 	dies 139 recursive

@@ -487,7 +487,7 @@ struct fsn_event {
 #define FSN_CRASH_MAPS   48
 #define FSN_CRASH_FILES  64 /* whose names are kept */
 
-#define FSN_CRASH_NO_FN (~0U) /* the call has ended while it was copied */
+#define FSN_CRASH_NO_FN (~0U) /* the call ended while it was copied, or by execve() */
 
 #define FSN_CRASH_HAS_ADDR 1U
 #define FSN_CRASH_OOM      2U /* the OOM killer has chosen it */
