@@ -109,9 +109,6 @@ void run_group_name(const struct options *o, const char *suffix, char *ret_name)
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
 	struct draft **ret_draft, struct err *err);
 
-/* run_summary.c: summarizes the activity of --pid or COMMAND if no group is given. */
-int run_summary(struct options *o);
-
 /*
  * --- run_await.c: libraries that are not loaded yet
  * ---------------------------------------------
@@ -157,12 +154,9 @@ int await_end(struct await *w, struct err *err);
  */
 
 struct watch;
-_must_check_ int watch_new(struct bpffs *fs, struct watch **ret_watch, struct err *err);
-void watch_free(struct watch *w);
 
 /* Interval between two looks at the groups, in ns. */
 #define WATCH_NS 10000000ULL
-void watch_step(struct watch *w, const struct words *groups);
 
 /* --- list.c ----------------------------------------------------------------------------------- */
 

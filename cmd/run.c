@@ -1,12 +1,290 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop run: attaches a group, shows it and detaches it; runs COMMAND if there is one.
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "internal.h"
+#include "proc/proc.h"
+
+#define ROWS "10"
+
+static const struct part {
+	const char *title;
+	const char *args[8]; /* behind `run` */
+} parts[] = {
+	{ "On CPU: functions, by samples", { "cpu", "--by", "flat", "--top", ROWS } },
+	{ "Off CPU: where threads waited",
+		{ "off-cpu", "--by", "stack" } },
+	{ "System calls, by time", { "syscalls", "--top", ROWS } },
+};
+
+struct running {
+	pid_t pid;
+	int out_fd, ready_fd; /* .ready_fd: it counts when this has a byte */
+};
+
+static volatile sig_atomic_t told; /* the signal that is to end the parts */
+
+static void note_signal(int signal)
+{
+	told = signal;
+}
+
+/* The command line of @part for the processes of @o. To be freed. */
+static char **line_of(const struct options *o, const struct part *part, int ready_fd,
+	char (*numbers)[16])
+{
+	const pid_t *pids = o->attach.pids.of;
+	size_t cnt = o->attach.pids.cnt, at = 0;
+	char **argv = calloc(20 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
+
+	if (!argv)
+		return NULL;
+	argv[at++] = (char *)"funcsnoop";
+	if (o->g->bpffs) {
+		argv[at++] = (char *)"--bpffs";
+		argv[at++] = (char *)o->g->bpffs;
+	}
+	argv[at++] = (char *)"run";
+	for (size_t i = 0; i < ARRAY_SIZE(part->args) && part->args[i]; i++)
+		argv[at++] = (char *)part->args[i];
+	argv[at++] = (char *)"--quiet";
+	for (size_t i = 0; i < cnt; i++) {
+		snprintf(numbers[i], sizeof(numbers[i]), "%d%s", pids[i],
+			o->attach.attach.children ? "+" : "");
+		argv[at++] = (char *)"--pid";
+		argv[at++] = numbers[i];
+	}
+	if (o->duration_ns) {
+		snprintf(numbers[cnt], sizeof(numbers[cnt]), "%ums",
+			(unsigned int)(o->duration_ns / 1000000));
+		argv[at++] = (char *)"--duration";
+		argv[at++] = numbers[cnt];
+	}
+	snprintf(numbers[cnt + 1], sizeof(numbers[cnt]), "%d", ready_fd);
+	argv[at++] = (char *)"--ready-fd";
+	argv[at++] = numbers[cnt + 1];
+	return argv;
+}
+
+static int start(const struct options *o, const struct part *part, struct running *ret_running)
+{
+	_cleanup_free_ char (*numbers)[16] =
+		calloc(o->attach.pids.cnt + 2, sizeof(*numbers));
+	int ready[2] = { -1, -1 };
+	pid_t parent = getpid();
+	char **argv;
+
+	*ret_running = (struct running) { .ready_fd = -1,
+		.out_fd = memfd_create("funcsnoop", MFD_CLOEXEC) };
+	if (ret_running->out_fd < 0 || pipe2(ready, O_CLOEXEC))
+		return -ENOMEM;
+	ret_running->ready_fd = ready[0];
+	argv = numbers ? line_of(o, part, ready[1], numbers) : NULL;
+	fflush(NULL);
+	if (argv)
+		ret_running->pid = fork();
+	if (argv && !ret_running->pid) {
+		/* A kill of this process must not leave the groups of the parts. */
+		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
+			_exit(EXIT_FAILED);
+		dup2(ret_running->out_fd, STDOUT_FILENO);
+		fcntl(ready[1], F_SETFD, 0);
+		execv("/proc/self/exe", argv);
+		_exit(EXIT_FAILED);
+	}
+	close(ready[1]);
+	free(argv);
+	return ret_running->pid > 0 ? 0 : -ENOMEM;
+}
+
+static void end_all(const struct running *running, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (running[i].pid > 0)
+			kill(running[i].pid, SIGINT);
+}
+
+/* Whether all count. One that has ended does not. */
+static bool are_ready(const struct running *running, size_t cnt)
+{
+	char c;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (read(running[i].ready_fd, &c, 1) != 1)
+			return false;
+	return true;
+}
+
+/* Takes notice of those that have ended; 0, or the status of one that failed. */
+static int look_for_ended(struct running *running, size_t cnt, size_t *ret_left)
+{
+	int status = 0, one;
+
+	*ret_left = 0;
+	for (size_t i = 0; i < cnt; i++) {
+		if (running[i].pid <= 0)
+			continue;
+		if (waitpid(running[i].pid, &one, WNOHANG) != running[i].pid) {
+			++*ret_left;
+			continue;
+		}
+		running[i].pid = 0;
+		if (one)
+			status = WIFEXITED(one) ? WEXITSTATUS(one) : EXIT_FAILED;
+	}
+	return status;
+}
+
+/*
+ * Waits for all. A signal, the end of @child and the first that fails end the others. A terminal's
+ * Ctrl-C reaches them without that.
+ */
+static int wait_for(struct running *running, size_t cnt, const struct started *child)
+{
+	struct pollfd p = { .fd = child->fd, .events = POLLIN };
+	int status = 0, one;
+	bool ended = false;
+
+	for (size_t left = cnt; left;) {
+		one = look_for_ended(running, cnt, &left);
+		status = status ? status : one;
+		if (left && !ended && (status || told || (child->pid && started_ended(child)))) {
+			ended = true;
+			end_all(running, cnt);
+		}
+		if (left)
+			poll(&p, child->pid && !ended, 20);
+	}
+	return status;
+}
+
+static void print_part(const struct part *part, const struct running *running, FILE *f)
+{
+	char buf[4096];
+	ssize_t n;
+
+	fprintf(f, "\n%s\n", part->title);
+	lseek(running->out_fd, 0, SEEK_SET);
+	while ((n = read(running->out_fd, buf, sizeof(buf))) > 0)
+		fwrite(buf, 1, n, f);
+}
+
+static void print_processes(const struct options *o, FILE *f)
+{
+	const pid_t *pids = o->attach.pids.of;
+	char comm[PROC_COMM_LEN];
+
+	for (size_t i = 0; i < o->attach.pids.cnt; i++) {
+		proc_comm(pids[i], pids[i], comm);
+		fprintf(f, "process %d, %s\n", pids[i], comm);
+	}
+}
+
+static int check_processes(const struct options *o, struct err *err)
+{
+	const pid_t *pids = o->attach.pids.of;
+
+	for (size_t i = 0; i < o->attach.pids.cnt; i++)
+		if (!proc_thread("/proc", pids[i]))
+			return err_set(err, -ESRCH, "there is no process %d", pids[i]);
+	return 0;
+}
+
+/* COMMAND waits until all parts count; it is the process of --pid then. */
+static int start_command(struct options *o, struct started *child, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int code = started_find(o->command[0], &path, err);
+
+	if (!code)
+		code = started_start(path, o->command, child, err);
+	if (code)
+		return code;
+	o->attach.pids.of = calloc(1, sizeof(pid_t));
+	if (!o->attach.pids.of)
+		return err_sys(err, -ENOMEM, "cannot run '%s'", o->command[0]);
+	*(pid_t *)o->attach.pids.of = child->pid;
+	o->attach.pids.cnt = 1;
+	o->attach.attach.children = true;
+	return 0;
+}
+
+static int fail(const struct options *o, const struct err *err)
+{
+	int status = cmd_fail(o->g, err);
+
+	if (!o->command)
+		return status;
+	return err->code == -ENOENT ? EXIT_NOT_FOUND : err->code == -EACCES ? EXIT_NOT_RUN
+									       : EXIT_OWN_FAILURE;
+}
+
+/* The parts from their beginning to the end. Their status, or -ENOMEM. */
+static int run_parts(struct options *o, struct running *running, struct started *child,
+	struct err *err)
+{
+	int code = 0, status;
+
+	for (size_t i = 0; !code && i < ARRAY_SIZE(parts); i++)
+		code = start(o, &parts[i], &running[i]);
+	if (code)
+		end_all(running, ARRAY_SIZE(parts));
+	else if (child->pid && are_ready(running, ARRAY_SIZE(parts))) {
+		started_forward_signals(child);
+		if (started_go(child, err))
+			started_ended(child);
+	}
+	status = wait_for(running, ARRAY_SIZE(parts), child);
+	return code ? code : status;
+}
+
+/* run_summary.c: summarizes the activity of --pid or COMMAND if no group is given. */
+static int run_summary(struct options *o)
+{
+	struct sigaction action = { .sa_handler = note_signal }, before[2];
+	struct running running[ARRAY_SIZE(parts)] = {};
+	_cleanup_started_ struct started child = STARTED_NONE;
+	FILE *f = o->command ? stderr : stdout;
+	struct err err = {};
+	int status, ended = 0;
+
+	signal(SIGCHLD, SIG_DFL);
+	if (o->command ? start_command(o, &child, &err) : check_processes(o, &err))
+		return fail(o, &err);
+	sigaction(SIGINT, &action, &before[0]);
+	sigaction(SIGTERM, &action, &before[1]);
+	if (!o->g->quiet && !o->duration_ns && !o->command)
+		cmd_note(o->g, "until Ctrl-C");
+	if (!o->command)
+		print_processes(o, f);
+	status = run_parts(o, running, &child, &err);
+	sigaction(SIGINT, &before[0], NULL);
+	sigaction(SIGTERM, &before[1], NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!status && !err.code)
+			print_part(&parts[i], &running[i], f);
+		close_fd(running[i].out_fd);
+		close_fd(running[i].ready_fd);
+	}
+	fflush(f);
+	if (err.code)
+		return fail(o, &err);
+	if (child.pid && child.go_fd < 0)
+		ended = started_wait(&child);
+	return ended ? ended : status < 0 ? EXIT_FAILED : status;
+}
 
 /* Without a group --pid alone makes a summary; these need one. */
 #define NOT_OF_SUMMARY                                                                       \

@@ -246,7 +246,7 @@ void proofs_free(struct planner *p);
 /* Replaces all probed rets by cheaper ends, if each ret has some. */
 void func_early(struct func *f, struct plan *plan);
 
-/* architecture-specific parts of insn.c: insn_x86.c, insn_probe.c, insn_arm64.c */
+/* architecture-specific parts of insn.c: insn_x86.c, insn_arm64.c */
 
 #define X86_P_66    0x01 /* prefixes */
 #define X86_P_67    0x02
@@ -301,12 +301,6 @@ bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
 bool x86_step_over(const struct x86 *x, bool write_args, int32_t frame);
 bool x86_effect(const struct x86 *x, struct insn_effect *ret_effect);
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
-
-/*
- * Reads the displacement of a ModRM operand whose only base is @base. Returns false for other
- * forms.
- */
-bool x86_base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp);
 void x86_find_data(const struct x86 *x, struct insn *insn);
 void x86_find_stack(const struct x86 *x, struct insn *insn);
 bool a64_switches_stack(const struct insn *insn, uint32_t word);

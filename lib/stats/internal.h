@@ -35,9 +35,6 @@ struct stats_raw {
 	struct fsn_row *rows; /* rows of keys, then the others of each function: rows_cnt() */
 };
 
-/* Reads how often the kernel skipped the BPF programs. False without permission. */
-bool stats_missed(const struct group *g, uint64_t *ret_missed);
-
 /* Returns a sum of corrected times, which may be negative (two's complement), but at least 0. */
 static inline uint64_t stats_signed(uint64_t sum)
 {

@@ -286,12 +286,6 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, st
  */
 bool stats_is_shed(const struct group *g, uint32_t fn, const struct fsn_counts *n);
 
-/*
- * Estimates the probe overhead of a group since the last reset, from probe hits and calibrated
- * costs. Returns false if the costs were not known at the attach.
- */
-bool stats_cost(const struct group *g, uint64_t *ret_ns);
-
 /* Reads the remembered slow calls since the last reset, oldest first. The caller frees them. */
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err);
