@@ -39,7 +39,7 @@ static void test_balanced(void)
 		{ "push $0x100", "68 00 01 00 00 58" },
 		{ "push (%rdi)", "ff 37 5b" },
 		{ "pop (%rdi)", "53 8f 07" },
-		{ "pushf and popf", "9c 9d" },
+		{ "pushf and popf", "50 9c 9d 58" },
 		{ "sub and add of a byte", "48 83 ec 18 48 83 c4 18" },
 		{ "add and sub of a byte", "48 83 c4 80 48 83 ec 80" },
 		{ "sub and add of 4 bytes", "48 81 ec 00 01 00 00 48 81 c4 00 01 00 00" },
