@@ -148,16 +148,6 @@ void await_groups(const struct await *w, struct words *ret_words);
 /* Reports the functions that were not found. Returns the first error, or 0. */
 int await_end(struct await *w, struct err *err);
 
-/*
- * --- run_stacks.c: unwind tables of files, when stacks first reach them
- * -------------------------
- */
-
-struct watch;
-
-/* Interval between two looks at the groups, in ns. */
-#define WATCH_NS 10000000ULL
-
 /* --- list.c ----------------------------------------------------------------------------------- */
 
 /* Prints @table, or @none if it has no rows, and the stacks of the rows. */

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/util.h"
 #include "internal.h"
 #include "proc/proc.h"
@@ -47,10 +48,8 @@ static char **line_of(const struct options *o, const struct part *part, int read
 {
 	const pid_t *pids = o->attach.pids.of;
 	size_t cnt = o->attach.pids.cnt, at = 0;
-	char **argv = calloc(20 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
+	char **argv = xcalloc(20 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
 
-	if (!argv)
-		return NULL;
 	argv[at++] = (char *)"funcsnoop";
 	if (o->g->bpffs) {
 		argv[at++] = (char *)"--bpffs";
@@ -81,7 +80,7 @@ static char **line_of(const struct options *o, const struct part *part, int read
 static int start(const struct options *o, const struct part *part, struct running *ret_running)
 {
 	_cleanup_free_ char (*numbers)[16] =
-		calloc(o->attach.pids.cnt + 2, sizeof(*numbers));
+		xcalloc(o->attach.pids.cnt + 2, sizeof(*numbers));
 	int ready[2] = { -1, -1 };
 	pid_t parent = getpid();
 	char **argv;
@@ -91,11 +90,10 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	if (ret_running->out_fd < 0 || pipe2(ready, O_CLOEXEC))
 		return -ENOMEM;
 	ret_running->ready_fd = ready[0];
-	argv = numbers ? line_of(o, part, ready[1], numbers) : NULL;
+	argv = line_of(o, part, ready[1], numbers);
 	fflush(NULL);
-	if (argv)
-		ret_running->pid = fork();
-	if (argv && !ret_running->pid) {
+	ret_running->pid = fork();
+	if (!ret_running->pid) {
 		/* A kill of this process must not leave the groups of the parts. */
 		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
 			_exit(EXIT_FAILED);
@@ -212,9 +210,7 @@ static int start_command(struct options *o, struct started *child, struct err *e
 		code = started_start(path, o->command, child, err);
 	if (code)
 		return code;
-	o->attach.pids.of = calloc(1, sizeof(pid_t));
-	if (!o->attach.pids.of)
-		return err_sys(err, -ENOMEM, "cannot run '%s'", o->command[0]);
+	o->attach.pids.of = xcalloc(1, sizeof(pid_t));
 	*(pid_t *)o->attach.pids.of = child->pid;
 	o->attach.pids.cnt = 1;
 	o->attach.attach.children = true;

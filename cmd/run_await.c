@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cli/cmd.h"
 #include "find/find.h"
 #include "internal.h"
@@ -59,31 +60,23 @@ static void unit_drop_draft(struct unit *u)
 	u->procs = NULL;
 }
 
-static int unit_add_word(struct unit *u, char *word)
+static void unit_add_word(struct unit *u, char *word)
 {
-	char **more = array_grow(u->words.word, u->words.cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	u->words.word = more;
-	more[u->words.cnt++] = word;
-	return 0;
+	u->words.word = array_grow(u->words.word, u->words.cnt, sizeof(*u->words.word));
+	u->words.word[u->words.cnt++] = word;
 }
 
 static struct unit *unit_new(struct await *w, const char *lib)
 {
-	struct unit *more = array_grow(w->unit, w->unit_cnt, sizeof(*more));
 	const struct words *words = &w->o->attach.words;
+	struct unit *new;
 
-	if (!more)
-		return NULL;
-	w->unit = more;
-	more += w->unit_cnt;
-	*more = (struct unit) { .lib = lib };
-	if (words->cnt && unit_add_word(more, words->word[0]))
-		return NULL;
-	w->unit_cnt++;
-	return more;
+	w->unit = array_grow(w->unit, w->unit_cnt, sizeof(*w->unit));
+	new = &w->unit[w->unit_cnt++];
+	*new = (struct unit) { .lib = lib };
+	if (words->cnt)
+		unit_add_word(new, words->word[0]);
+	return new;
 }
 
 /* The unit of functions of the same LIB: as @func has. */
@@ -129,34 +122,29 @@ static bool some_has_lib(const struct words *words)
 	return false;
 }
 
-static int add_all_words(struct await *w, struct unit *u)
+static void add_all_words(struct await *w, struct unit *u)
 {
 	const struct words *words = &w->o->attach.words;
-	int code = u ? 0 : -ENOMEM;
 
-	for (size_t i = 1; !code && i < words->cnt; i++)
-		code = unit_add_word(u, words->word[i]);
-	return code;
+	for (size_t i = 1; i < words->cnt; i++)
+		unit_add_word(u, words->word[i]);
 }
 
 /* Functions that can be loaded independently are separate units. */
-static int make_units(struct await *w)
+static void make_units(struct await *w)
 {
 	const struct attach_options *a = &w->o->attach;
 	const struct words *words = &a->words;
-	int code = 0;
 
 	if (a->config || names_slow_functions(a) || is_preset(words->word[0]) ||
-		(a->draft.lib_cnt && (a->draft.lib_cnt == 1 || some_has_lib(words))))
-		return add_all_words(w, unit_new(w, NULL));
-	for (size_t i = 0; !code && i < a->draft.lib_cnt; i++)
-		code = add_all_words(w, unit_new(w, a->draft.libs[i]));
-	for (size_t i = 1; !code && !a->draft.lib_cnt && i < words->cnt; i++) {
-		struct unit *u = unit_of(w, words->word[i]);
-
-		code = u ? unit_add_word(u, words->word[i]) : -ENOMEM;
+		(a->draft.lib_cnt && (a->draft.lib_cnt == 1 || some_has_lib(words)))) {
+		add_all_words(w, unit_new(w, NULL));
+		return;
 	}
-	return code;
+	for (size_t i = 0; i < a->draft.lib_cnt; i++)
+		add_all_words(w, unit_new(w, a->draft.libs[i]));
+	for (size_t i = 1; !a->draft.lib_cnt && i < words->cnt; i++)
+		unit_add_word(unit_of(w, words->word[i]), words->word[i]);
 }
 
 /* --- finding and attaching it --------------------------------------------------------------- */
@@ -305,18 +293,14 @@ static int attach_holder(struct await *w, struct err *err)
 int await_begin(struct options *o, struct bpffs *fs, struct await **ret_await,
 	struct err *err)
 {
-	struct await *w = *ret_await = calloc(1, sizeof(*w));
+	struct await *w = *ret_await = xcalloc(1, sizeof(*w));
 	int code;
 
-	if (!w)
-		return err_sys(err, -ENOMEM, "cannot wait for libraries");
 	w->o = o;
 	w->fs = fs;
 	run_group_name(o, "_waits", w->name);
-	code = make_units(w);
-	w->names = calloc(w->unit_cnt + 1, sizeof(*w->names));
-	if (code || !w->names)
-		return err_sys(err, -ENOMEM, "cannot wait for libraries");
+	make_units(w);
+	w->names = xcalloc(w->unit_cnt + 1, sizeof(*w->names));
 	code = attach_holder(w, err);
 	if (code)
 		return err_wrap(err, "cannot wait for libraries");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
+#include "base/alloc.h"
 #include "base/file.h"
 #include "cli/cmd.h"
 #include "group/notation.h"
@@ -23,6 +24,15 @@
 #include "stats/stats.h"
 
 /* --- unwind tables of files that stacks reach, and names of rows ---------------------------- */
+
+/*
+ * While funcsnoop run is active: files get their unwind tables as soon as the first stack reaches
+ * them, and processes stopped for that are resumed. Rows of callers and kernels get their names
+ * while their processes exist.
+ */
+
+/* Interval between two looks at the groups, in ns. */
+#define WATCH_NS 10000000ULL
 
 struct watch_group {
 	struct group *group;
@@ -36,14 +46,12 @@ struct watch {
 	size_t cnt;
 };
 
-static int watch_new(struct bpffs *fs, struct watch **ret_watch, struct err *err)
+static struct watch *watch_new(struct bpffs *fs)
 {
-	struct watch *w = *ret_watch = calloc(1, sizeof(*w));
+	struct watch *w = xcalloc(1, sizeof(*w));
 
-	if (!w)
-		return err_sys(err, -ENOMEM, "cannot watch stacks");
 	w->fs = fs;
-	return 0;
+	return w;
 }
 
 static void watch_free(struct watch *w)
@@ -69,23 +77,20 @@ static bool is_watched(const struct watch *w, const char *name)
 /* A group that cannot be opened now is tried again. */
 static void watch_add(struct watch *w, const char *name)
 {
-	struct watch_group *grown = array_grow(w->groups, w->cnt, sizeof(*grown));
 	struct watch_group new = {};
 
-	if (!grown)
-		return;
-	w->groups = grown;
 	if (group_open(w->fs, name, true, &new.group, NULL)) {
 		group_free(new.group);
 		return;
 	}
 	if (holds_open(w->fs, name, &new.holds, NULL))
 		new.holds = NULL;
-	grown[w->cnt++] = new;
+	w->groups = array_grow(w->groups, w->cnt, sizeof(*w->groups));
+	w->groups[w->cnt++] = new;
 }
 
 /* A stopped process has reached a file without an unwind table. */
-static void look(struct watch *w, struct watch_group *g)
+static void watch_look(struct watch *w, struct watch_group *g)
 {
 	pid_t pid = g->holds ? holds_next(g->holds) : 0;
 	uint32_t met = stacks_met(g->group);
@@ -105,7 +110,7 @@ static void watch_step(struct watch *w, const struct words *groups)
 		if (!is_watched(w, groups->word[i]))
 			watch_add(w, groups->word[i]);
 	for (size_t i = 0; i < w->cnt; i++) {
-		look(w, &w->groups[i]);
+		watch_look(w, &w->groups[i]);
 		stats_name_rows(w->fs, w->groups[i].group, &w->groups[i].rows);
 		if (w->groups[i].holds)
 			holds_settle(w->groups[i].holds);
@@ -252,9 +257,7 @@ static int start_command(struct session *s, struct err *err)
 	code = proc_check_numbers(err);
 	if (code)
 		return code;
-	s->pids = calloc(1, sizeof(*s->pids));
-	if (!s->pids)
-		return err_sys(err, -ENOMEM, "cannot run '%s'", s->o->command[0]);
+	s->pids = xcalloc(1, sizeof(*s->pids));
 	terminal_save(&s->terminal);
 	code = started_start(s->path, s->o->command, &s->child, err);
 	if (code)
@@ -320,7 +323,7 @@ static int begin(struct session *s, struct err *err)
 	if (!code && !s->lacks)
 		(void)!shed_new(s->draft, &a->attach, &report.price, &s->fs, &s->shed);
 	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
-		code = watch_new(&s->fs, &s->watch, err);
+		s->watch = watch_new(&s->fs);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
 	bpffs_unlock(&s->fs);
@@ -664,10 +667,9 @@ static int leave_stdout(struct session *s, struct err *err)
 
 	if (*output && file_descriptor(*output) == STDOUT_FILENO) {
 		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		if (fd < 0 || asprintf(&s->output, "/proc/self/fd/%d", fd) < 0)
-			return err_sys(err, fd < 0 ? -errno : -ENOMEM,
-				"cannot open '%s'", *output);
-		*output = s->output;
+		if (fd < 0)
+			return err_sys(err, -errno, "cannot open '%s'", *output);
+		*output = s->output = xasprintf("/proc/self/fd/%d", fd);
 	}
 	fflush(stdout);
 	dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -808,7 +808,6 @@ rare_table() {
 		cannot watch over the group|call
 		cannot watch page faults of process %d|call
 		cannot watch process %d|call
-		cannot watch stacks|memory
 		cannot watch what is loaded|call
 		cannot write code ranges|call
 		cannot write down the probes|call
