@@ -188,7 +188,7 @@ __noinline int run_late(__u64 run, __u32 fn)
 
 /*
  * While a group costs more of a CPU than its bound, its most expensive functions track
- * one of 2 to SHED_MOST calls and only count the others. No probe is removed: an
+ * one of 2 to 256 calls and only count the others. No probe is removed: an
  * untracked call costs its entry alone.
  *
  * A function is checked at one of SHED_CALLS calls, by the cost of all of its calls if
@@ -203,7 +203,6 @@ const volatile __u32 fsn_bound = 0; /* share of a CPU's time, in millionths; 0: 
 /* length of a span; a burst may cost the bound's share of it */
 #define SHED_SPAN_NS 200000000ULL
 #define SHED_MIN_NS  5000000ULL   /* but at least this is allowed */
-#define SHED_MOST    256
 /* functions with less than this part of the cost are not limited */
 #define SHED_PART    64
 /* at least this part of a CPU's time belongs to the traced programs */

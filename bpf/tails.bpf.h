@@ -43,7 +43,6 @@ struct {
 #define COND_CBNZ 19
 #define COND_TBZ  20
 #define COND_TBNZ 21
-#define COND_B    32
 
 #if defined(__TARGET_ARCH_x86)
 #define FLAG(n) (flags >> (n) & 1)

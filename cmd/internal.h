@@ -139,9 +139,6 @@ uint64_t await_left(const struct await *w);
  */
 bool await_step(struct await *w, bool until_found);
 
-/* True if every awaited unit has been attached or has failed. */
-bool await_is_over(const struct await *w);
-
 /* Stores the names of the attached groups; @w owns them. */
 void await_groups(const struct await *w, struct words *ret_words);
 

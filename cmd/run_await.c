@@ -244,7 +244,8 @@ static void try_all(struct await *w, pid_t pid)
 		unit_try(w, &w->unit[i], pid);
 }
 
-bool await_is_over(const struct await *w)
+/* True if every awaited unit has been attached or has failed. */
+static bool await_is_over(const struct await *w)
 {
 	for (size_t i = 0; i < w->unit_cnt; i++)
 		if (!w->unit[i].over)

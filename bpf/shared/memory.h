@@ -43,7 +43,6 @@ struct fsn_memory {
  * pointer in the upper bits, different for any two allocations of one process, a
  * generation, and the state.
  */
-#define FSN_BLOCKS        262144 /* default */
 #define FSN_BLOCKS_MAX    (1U << 24)
 #define FSN_BLOCK_WAYS    8
 /* sets that may hold an allocation: in a table half full, all are full for 1 in 1e10 */

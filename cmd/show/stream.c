@@ -13,7 +13,6 @@
 
 #define RED    "31"
 #define YELLOW "33"
-#define GREY   "2"
 
 static void begin_color(struct stream_page *p, const char *sgr)
 {

@@ -77,7 +77,8 @@ void grid_text(struct grid *grid, const char *text)
 		cell->text = text_escape(text);
 }
 
-void grid_vtextf(struct grid *grid, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void grid_vtextf(
+	struct grid *grid, const char *fmt, va_list ap)
 {
 	_cleanup_free_ char *text = xvasprintf(fmt, ap);
 

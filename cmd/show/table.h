@@ -3,7 +3,6 @@
 #ifndef FUNCSNOOP_SHOW_TABLE_H
 #define FUNCSNOOP_SHOW_TABLE_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,8 +95,6 @@ void grid_none(struct grid *grid);
 void grid_text(struct grid *grid, const char *text); /* NULL: none */
 __attribute__((format(printf, 2, 3))) void grid_textf(
 	struct grid *grid, const char *fmt, ...);
-__attribute__((format(printf, 2, 0))) void grid_vtextf(
-	struct grid *grid, const char *fmt, va_list ap);
 void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n);
 void grid_number(struct grid *grid, int64_t n);
 static inline void grid_count(struct grid *grid, bool known, uint64_t n)

@@ -128,8 +128,8 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	struct err *err);
 
 /*
- * Removes the GROUP~ of a killed writer, including orphaned breakpoints in processes
- * (breaks_heal()). Returns -EPERM if the caller cannot remove them; the group then stays.
+ * Removes the GROUP~ of a killed writer, including orphaned breakpoints in processes. Returns
+ * -EPERM if the caller cannot remove them; the group then stays.
  */
 int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err);
 
@@ -156,7 +156,7 @@ struct breaks_file {
 	size_t cnt;
 };
 
-/* Reports a process whose breakpoints breaks_heal() could not remove, their number, and a hint. */
+/* Reports a process whose orphaned breakpoints could not be removed, their number, and a hint. */
 typedef void (*breaks_tell_fn)(const struct err *what, void *arg);
 void breaks_init(breaks_tell_fn tell, void *arg);
 
@@ -167,16 +167,6 @@ void breaks_init(breaks_tell_fn tell, void *arg);
  */
 _must_check_ int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd,
 	struct err *err);
-
-/*
- * Removes orphaned breakpoints of a group whose links are gone, but whose writer was killed while
- * it made or closed a link: a process with a fatal signal leaves breakpoints in place (apart.h).
- * Attaching and detaching a probe once removes them, unless another probe uses them.
- *
- * Returns 0, also if nothing was recorded or the remaining breakpoints were reported. Returns
- * -EPERM if the caller lacks permission, or -EINTR if it was interrupted and must be repeated.
- */
-int breaks_heal(int dir_fd);
 
 /* --- processes that remove groups ----------------------------------------------------------- */
 
@@ -211,9 +201,6 @@ int keeper_finish(struct keeper *k, struct err *err);
 
 /* Does the same without reporting errors, and frees @k. @k may be NULL. */
 void keeper_free(struct keeper *k);
-
-DEFINE_CLEANUP(keeper, struct keeper *, keeper_free)
-#define _cleanup_keeper_ __cleanup(cleanup_keeper)
 
 /*
  * Starts a process called @name that outlives this one, and calls @stay in it. @stay gets the read

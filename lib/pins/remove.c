@@ -380,7 +380,15 @@ static int heal_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
 	return 0;
 }
 
-int breaks_heal(int dir_fd)
+/*
+ * Removes orphaned breakpoints of a group whose links are gone, but whose writer was killed while
+ * it made or closed a link: a process with a fatal signal leaves breakpoints in place (apart.h).
+ * Attaching and detaching a probe once removes them, unless another probe uses them.
+ *
+ * Returns 0, also if nothing was recorded or the remaining breakpoints were reported. Returns
+ * -EPERM if the caller lacks permission, or -EINTR if it was interrupted and must be repeated.
+ */
+static int breaks_heal(int dir_fd)
 {
 	__cleanup(breaks_done) struct breaks b = {};
 	_cleanup_free_ pid_t *pids = NULL;
