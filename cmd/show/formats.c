@@ -47,6 +47,8 @@ static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 		pid_t pid = 0;
 		int code = group_lib_mappers(s->group, i, procs, &cnt, &pid, NULL);
 
+		if (!strcmp(path, "[cpu]"))
+			fprintf(f, "no thread was on a CPU when a sample was taken\n");
 		if (path[0] == '[') /* the kernel */
 			continue;
 		if (group_lib_stale(s->group, i))
@@ -101,6 +103,54 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 			 : "counted by the kernel, without traps");
 }
 
+struct failed {
+	const char *function;
+	const struct stats_code *code;
+};
+
+static int compare_failed(const void *a, const void *b)
+{
+	const struct failed *x = a, *y = b;
+
+	if (x->code->count != y->code->count)
+		return x->code->count < y->code->count ? 1 : -1;
+	return strcmp(x->function, y->function);
+}
+
+#define FAILED_SHOWN 5
+
+/* "failed: openat 19 ENOENT, access 2 ENOENT": functions with their error codes, the most first. */
+static void print_failed(const struct report_group *rg, FILE *f)
+{
+	_cleanup_free_ struct failed *failed = NULL;
+	size_t cnt = 0, i = 0;
+
+	for (size_t k = 0; k < rg->func_cnt; k++)
+		cnt += rg->funcs[k]->code_cnt;
+	failed = cnt ? calloc(cnt, sizeof(*failed)) : NULL;
+	if (!failed)
+		return;
+	for (size_t k = 0; k < rg->func_cnt; k++)
+		for (size_t c = 0; c < rg->funcs[k]->code_cnt; c++)
+			failed[i++] = (struct failed) {
+				group_func(rg->s->group, rg->funcs[k]->fn).name,
+				&rg->funcs[k]->codes[c],
+			};
+	qsort(failed, cnt, sizeof(*failed), compare_failed);
+	for (i = 0; i < cnt && i < FAILED_SHOWN; i++) {
+		const struct stats_code *code = failed[i].code;
+		_cleanup_free_ char *function = text_escape(failed[i].function);
+
+		fprintf(f, "%s%s %llu ", i ? ", " : "failed: ", function,
+			(unsigned long long)code->count);
+		if (code->name)
+			fprintf(f, "%s", code->name);
+		else
+			fprintf(f, "code %lld", (long long)code->code);
+	}
+	fprintf(f, "%s\n", cnt > FAILED_SHOWN ? ", ...; --show errors prints all" : "");
+}
+
 /* Prints the lines below the table. */
 static void print_foot(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -114,6 +164,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 			in_flight += rg->s->funcs[i].in_flight;
 		abandoned += rg->s->funcs[i].abandoned;
 	}
+	print_failed(rg, f);
 	if (in_flight && r->past) /* the group is about to go */
 		fprintf(f, "in flight: %s\n", counted(in_flight, "call", "calls").text);
 	else if (in_flight)
