@@ -72,18 +72,40 @@ static const struct habit {
 	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },
 	{ "sched", "run run-queue -d 10" },
 	{ "runqlat", "run run-queue -d 10 --show hist" },
-	{ "syscount", "run syscalls -p PID -d 10" },
+	{ "syscount", "run syscalls -p PID" },
 	{ "stackcount", "run LIB:FUNCTION --by stack" },
 	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
 	{ "opensnoop", "run s:openat --stream" },
 	{ "tplist", "list targets u:LIB" },
 };
 
-/* The line of a habit, with the process of the line typed. */
+/* The line of a habit around @command: without the process and the time that it has otherwise. */
+static void habit_command(const char *line, char *const *command, char *buf, size_t size)
+{
+	const char *cut = strstr(line, " -p PID");
+	size_t len, skip = strlen(" -p PID");
+
+	if (!cut) {
+		cut = strstr(line, " -d 10");
+		skip = strlen(" -d 10");
+	}
+	len = snprintf(buf, size, "%.*s%s --", (int)(cut - line), line, cut + skip);
+	for (; *command && len < size; command++)
+		len += snprintf(buf + len, size - len, " %s", *command);
+}
+
+/* The line of a habit, with the process or the command of the line typed. */
 static void habit_text(const char *line, char *const *words, char *buf, size_t size)
 {
 	const char *at = strstr(line, "PID"), *pid = NULL;
 
+	if (words && words[0] && !strcmp(words[0], "--"))
+		words++;
+	if (words && words[0] && words[0][0] != '-' && (strstr(line, " -p PID") || strstr(line, " -d 10")) &&
+		!strstr(line, "LIB")) {
+		habit_command(line, words, buf, size);
+		return;
+	}
 	for (; words && words[0] && words[1]; words++)
 		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
 			pid = words[1];

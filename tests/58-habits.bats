@@ -29,6 +29,12 @@ hinted() { # COMMAND
 	assert_stderr_match "^hint: run 'funcsnoop run syscalls -p 17 --stream'$"
 	fsn -s 2 record -p 17
 	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 --by stack -p 17'$"
+	fsn -s 2 strace ls -l
+	assert_stderr_match "^hint: run 'funcsnoop run syscalls --stream -- ls -l'$"
+	fsn -s 2 record -- ls
+	assert_stderr_match "^hint: run 'funcsnoop run cpu --by stack -- ls'$"
+	fsn -s 2 ltrace ls
+	assert_stderr_match "^hint: run 'funcsnoop run LIB:FUNCTION -p PID --stream'$"
 	fsn -s 2 --json record
 	assert_json 'keys' '["error"]'
 }
