@@ -15,8 +15,10 @@
 
 #include "base/alloc.h"
 #include "base/util.h"
+#include "group/notation.h"
 #include "internal.h"
 #include "proc/proc.h"
+#include "show/text.h"
 
 #define ROWS "10"
 
@@ -48,7 +50,7 @@ static char **line_of(const struct options *o, const struct part *part, int read
 {
 	const pid_t *pids = o->attach.pids.of;
 	size_t cnt = o->attach.pids.cnt, at = 0;
-	char **argv = xcalloc(20 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
+	char **argv = xcalloc(22 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
 
 	argv[at++] = (char *)"funcsnoop";
 	if (o->g->bpffs) {
@@ -74,13 +76,18 @@ static char **line_of(const struct options *o, const struct part *part, int read
 	snprintf(numbers[cnt + 1], sizeof(numbers[cnt]), "%d", ready_fd);
 	argv[at++] = (char *)"--ready-fd";
 	argv[at++] = numbers[cnt + 1];
+	if (text_width()) {
+		snprintf(numbers[cnt + 2], sizeof(numbers[cnt]), "%u", text_width());
+		argv[at++] = (char *)"--width";
+		argv[at++] = numbers[cnt + 2];
+	}
 	return argv;
 }
 
 static int start(const struct options *o, const struct part *part, struct running *ret_running)
 {
 	_cleanup_free_ char (*numbers)[16] =
-		xcalloc(o->attach.pids.cnt + 2, sizeof(*numbers));
+		xcalloc(o->attach.pids.cnt + 3, sizeof(*numbers));
 	int ready[2] = { -1, -1 };
 	pid_t parent = getpid();
 	char **argv;
@@ -168,25 +175,25 @@ static int wait_for(struct running *running, size_t cnt, const struct started *c
 	return status;
 }
 
-static void print_part(const struct part *part, const struct running *running, FILE *f)
+static void print_part(const struct part *part, const struct running *running)
 {
 	char buf[4096];
 	ssize_t n;
 
-	fprintf(f, "\n%s\n", part->title);
+	printf("\n%s\n", part->title);
 	lseek(running->out_fd, 0, SEEK_SET);
 	while ((n = read(running->out_fd, buf, sizeof(buf))) > 0)
-		fwrite(buf, 1, n, f);
+		fwrite(buf, 1, n, stdout);
 }
 
-static void print_processes(const struct options *o, FILE *f)
+static void print_processes(const struct options *o)
 {
 	const pid_t *pids = o->attach.pids.of;
 	char comm[PROC_COMM_LEN];
 
 	for (size_t i = 0; i < o->attach.pids.cnt; i++) {
 		proc_comm(pids[i], pids[i], comm);
-		fprintf(f, "process %d, %s\n", pids[i], comm);
+		printf("process %d, %s\n", pids[i], comm);
 	}
 }
 
@@ -215,6 +222,22 @@ static int start_command(struct options *o, struct started *child, struct err *e
 	o->attach.pids.cnt = 1;
 	o->attach.attach.children = true;
 	return 0;
+}
+
+/* The table goes to the standard error, because the standard output is that of COMMAND. */
+static void leave_stdout(void)
+{
+	fflush(stdout);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+static void tell_signal(const struct options *o, const struct started *child)
+{
+	char name[NOTATION_LEN];
+	unsigned int signal = started_signal(child);
+
+	if (signal)
+		cmd_note(o->g, "%s ended process %d", signal_text(signal, name), child->pid);
 }
 
 static int fail(const struct options *o, const struct err *err)
@@ -252,33 +275,36 @@ static int run_summary(struct options *o)
 	struct sigaction action = { .sa_handler = note_signal }, before[2];
 	struct running running[ARRAY_SIZE(parts)] = {};
 	_cleanup_started_ struct started child = STARTED_NONE;
-	FILE *f = o->command ? stderr : stdout;
 	struct err err = {};
 	int status, ended = 0;
 
 	signal(SIGCHLD, SIG_DFL);
 	if (o->command ? start_command(o, &child, &err) : check_processes(o, &err))
 		return fail(o, &err);
+	if (o->command)
+		leave_stdout();
 	sigaction(SIGINT, &action, &before[0]);
 	sigaction(SIGTERM, &action, &before[1]);
 	if (!o->g->quiet && !o->duration_ns && !o->command)
 		cmd_note(o->g, "until Ctrl-C");
 	if (!o->command)
-		print_processes(o, f);
+		print_processes(o);
 	status = run_parts(o, running, &child, &err);
 	sigaction(SIGINT, &before[0], NULL);
 	sigaction(SIGTERM, &before[1], NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (!status && !err.code)
-			print_part(&parts[i], &running[i], f);
+			print_part(&parts[i], &running[i]);
 		close_fd(running[i].out_fd);
 		close_fd(running[i].ready_fd);
 	}
-	fflush(f);
+	fflush(stdout);
 	if (err.code)
 		return fail(o, &err);
-	if (child.pid && child.go_fd < 0)
+	if (child.pid && child.go_fd < 0) {
+		tell_signal(o, &child);
 		ended = started_wait(&child);
+	}
 	return ended ? ended : status < 0 ? EXIT_FAILED : status;
 }
 

@@ -21,6 +21,7 @@
 #include "pins/bpffs.h"
 #include "proc/proc.h"
 #include "show/list.h"
+#include "show/text.h"
 #include "stats/stats.h"
 
 /* --- unwind tables of files that stacks reach, and names of rows ---------------------------- */
@@ -500,14 +501,13 @@ static void tell_signal(const struct session *s)
 {
 	_cleanup_free_ struct slot_call *calls = NULL;
 	_cleanup_group_ struct group *g = NULL;
-	siginfo_t info = {};
+	unsigned int signal = started_signal(&s->child);
 	char text[1024], name[NOTATION_LEN];
 	size_t cnt = 0, own = 0;
 
-	if (waitid(P_PID, s->child.pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
-		(info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED))
+	if (!signal)
 		return;
-	signal_text((unsigned int)info.si_status, name);
+	signal_text(signal, name);
 	if (!group_open(&s->fs, s->o->name, false, &g, NULL) && slots_read_dead(g, &calls, &cnt, NULL))
 		cnt = 0;
 	for (size_t i = 0; i < cnt; i++)
@@ -685,6 +685,7 @@ int run_session(struct options *o)
 	struct err err = {};
 	int status;
 
+	text_set_width(o->width);
 	o->attach.attach.progress = tell_progress;
 	o->attach.attach.tick = tell_attaching;
 	o->attach.attach.progress_arg = o->attach.attach.tick_arg = &s;

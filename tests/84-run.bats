@@ -90,6 +90,22 @@ three_groups() {
 	holds_only ""
 }
 
+@test "run: a summary names the signal that ended the command, and the codes of failed calls" {
+	fsn -s 137 run -- sh -c 'cat /no/such/file 2>/dev/null; kill -KILL $$'
+	assert_stderr_match '^funcsnoop run: SIGKILL ended process [0-9]+$'
+	assert_stderr_match '^failed: .*openat [0-9]+ ENOENT'
+	fsn run -- true
+	[[ $stderr != *"ended process"* ]] || fail "a signal: $stderr"
+	holds_only ""
+}
+
+@test "run: a summary fits the terminal" {
+	need_tool script
+	capture script -qec "stty cols 80; '$FUNCSNOOP' run -- '$FIX/call' add 3" /dev/null
+	assert_output_match '^execve +1 '
+	[[ -z $(tr -d '\r' <<<"$output" | grep -E '.{81}') ]] || fail "wider than 80 columns: $output"
+}
+
 @test "run: -d stops by itself; the group has GROUP's name and the command's number" {
 	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
 	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'

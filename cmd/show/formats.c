@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "group/group.h"
 #include "group/stacks.h"
 #include "proc/proc.h"
@@ -127,9 +128,9 @@ static void print_failed(const struct report_group *rg, FILE *f)
 
 	for (size_t k = 0; k < rg->func_cnt; k++)
 		cnt += rg->funcs[k]->code_cnt;
-	failed = cnt ? calloc(cnt, sizeof(*failed)) : NULL;
-	if (!failed)
+	if (!cnt)
 		return;
+	failed = xcalloc(cnt, sizeof(*failed));
 	for (size_t k = 0; k < rg->func_cnt; k++)
 		for (size_t c = 0; c < rg->funcs[k]->code_cnt; c++)
 			failed[i++] = (struct failed) {

@@ -24,10 +24,19 @@ bool text_color(const struct globals *g)
 	return !(no && *no) && !(term && !strcmp(term, "dumb")) && isatty(STDOUT_FILENO);
 }
 
+static unsigned int width_set;
+
+void text_set_width(unsigned int columns)
+{
+	width_set = columns;
+}
+
 unsigned int text_width(void)
 {
 	struct winsize size;
 
+	if (width_set)
+		return width_set;
 	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		return 0;
 	return size.ws_col;

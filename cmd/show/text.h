@@ -59,8 +59,14 @@ __attribute__((format(printf, 2, 3))) void cmd_note(const struct globals *g, con
  */
 bool text_color(const struct globals *g);
 
-/* Returns the number of columns of the terminal; 0 if standard output is not a terminal. */
+/*
+ * Returns the number of columns of the terminal; 0 if standard output is not a terminal and
+ * text_set_width() was not called.
+ */
 unsigned int text_width(void);
+
+/* Sets the number of columns, for output that another process copies to its terminal. */
+void text_set_width(unsigned int columns);
 
 /*
  * Returns @str with control characters, escape sequences and invalid UTF-8 written as \xNN,

@@ -327,6 +327,9 @@ void started_forward_signals(const struct started *c);
 /* True if the process has exited. Does not wait. */
 bool started_ended(const struct started *c);
 
+/* Returns the signal that ended the process; 0: none. The caller can still wait for its status. */
+unsigned int started_signal(const struct started *c);
+
 /*
  * The terminal of standard error, which a program may leave modified: its modes and its foreground
  * process group. terminal_restore() does nothing if there is no terminal, or if this process was in

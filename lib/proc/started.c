@@ -361,6 +361,16 @@ bool started_ended(const struct started *c)
 	return poll(&p, 1, 0) == 1;
 }
 
+unsigned int started_signal(const struct started *c)
+{
+	siginfo_t info = {};
+
+	if (waitid(P_PID, c->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+		(info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED))
+		return 0;
+	return (unsigned int)info.si_status;
+}
+
 void terminal_save(struct terminal *ret_terminal)
 {
 	ret_terminal->is_ours = tcgetpgrp(STDERR_FILENO) == getpgrp() &&
