@@ -39,12 +39,19 @@ struct k_sigaction {
 	} sa;
 } __core;
 
+struct sigpending {
+	struct {
+		unsigned long sig[1];
+	} signal;
+} __core;
+
 struct signal_struct {
 	struct {
 		int counter;
 	} live; /* threads that have not exited */
 	unsigned int flags;
 	int group_exit_code;
+	struct sigpending shared_pending; /* signals that were sent to the process */
 	struct mm_struct *oom_mm; /* not NULL: the OOM killer chose the process */
 } __core;
 
@@ -144,6 +151,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct sigpending pending; /* signals that were sent to this thread */
 	void *stack;             /* kernel stack: its lowest address */
 	unsigned long sas_ss_sp; /* sigaltstack() */
 	unsigned long sas_ss_size;

@@ -409,6 +409,22 @@ static __always_inline __u32 signal_that_ends(
 	return sig;
 }
 
+static __always_inline bool is_pending(const struct sigpending *pending, __u32 sig)
+{
+	return pending->signal.sig[0] >> ((sig - 1) & 63) & 1;
+}
+
+/*
+ * A signal that ends the process without a core stays pending where it was sent to: in this thread,
+ * or in the process. Otherwise another thread took it, and makes the record. SIGKILL is not kept.
+ */
+static __always_inline bool was_sent_elsewhere(const struct task_struct *task, __u32 sig)
+{
+	return task->signal->flags & SIGNAL_GROUP_EXIT && sig != SIGKILL &&
+	       !is_pending(&task->pending, sig) &&
+	       !is_pending(&task->signal->shared_pending, sig);
+}
+
 /* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV: of those that the kernel sends itself. */
 #define HAS_ADDRESS(sig) ((sig) < 32 && 1U << (sig) & (1U << 4 | 1U << 5 | 1U << 7 | 1U << 8 | 1U << 11))
 #define SI_KERNEL 128 /* it does not know which: include/uapi/asm-generic/siginfo.h */
@@ -424,13 +440,13 @@ int fsn_crash_signal(__u64 *ctx)
 	__u64 key;
 	int code, i;
 
-	if (!ends || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+	if (!ends || task->flags & (PF_KTHREAD | PF_IO_WORKER) || was_sent_elsewhere(task, ends))
 		return 0;
 	/* First, because each thread of the process gets here. */
 	key = dying_key(task);
 	if (bpf_map_lookup_elem(&fsn_dying, &key) || !crash_is_wanted(ends))
 		return 0;
-	i = crash_keep(ends, 0, sig == SIGKILL);
+	i = crash_keep(ends, 0, sig == SIGKILL && !is_pending(&task->pending, ends));
 	c = i < 0 ? NULL : crash_at(i);
 	if (!c)
 		return 0;

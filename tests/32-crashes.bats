@@ -148,6 +148,18 @@ in_flight() { # N
 	done
 }
 
+# All threads end at once, and the first one to end differs.
+@test "list crashes: a signal to a thread shows the stack and the calls of that thread" {
+	attach_crash --probe exit=ret
+	for _ in {1..8}; do
+		dies 138 raise
+	done
+	crashes
+	assert_json 'map([.signal, .tid != .pid, (.tid as $tid | .calls | map([.tid == $tid, .function]))])
+		| unique' '[["SIGUSR1",true,[[true,"work"],[true,"outer"],[true,"inner"]]]]'
+	fsn detach g
+}
+
 @test "list crashes: a signal that kills a selected process is recorded without calls" {
 	start_bg dying "$CRASH" fine wait
 	wait_line dying "^ready"
