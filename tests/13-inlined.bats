@@ -116,3 +116,33 @@ into() { # FUNCTION [FILE]
 	fsn -s 1 attach g open --lib "$PROG" --dry-run
 	assert_stderr_match "^hint: did you mean 'geo::Door::open'"
 }
+
+# The function that others call by a pointer has code of its own.
+@test "inlined: attach says that calls without code of the function's own are not counted" {
+	need_bpf
+	cat >"$PROG.c" <<-'END'
+	volatile long sink;
+	extern void both(int n);
+	inline __attribute__((always_inline)) void both(int n) { sink -= n; }
+	void (*volatile far)(int) = both;
+	__attribute__((noinline)) void here(int n) { both(n); }
+	int main(void)
+	{
+		for (int i = 0; i < 10; i++) {
+			far(i);
+			here(i);
+		}
+		return 0;
+	}
+	END
+	cc -O2 -g -o "$PROG" "$PROG.c"
+	fsn attach g "$PROG:both"
+	assert_stderr_match "^funcsnoop attach: calls that were inlined into 1 function are not counted: 'both'$"
+	capture "$PROG"
+	assert_numbers g "both 10 0 10 0 0 0"
+	fsn detach g
+	fsn attach g "$PROG:here" --dry-run
+	refute_stderr_match inlined
+	fsn attach g "$PROG:bot*" --dry-run # a pattern
+	refute_stderr_match inlined
+}

@@ -76,4 +76,7 @@ void elf_inlined_find(struct elf_file *f, const char *text, elf_name_fn fits, vo
 	struct elf_inlined *ret);
 void elf_inlined_done(struct elf_inlined *inlined);
 
+/* True if that takes at most some 30 ms: the file has debug information itself, and not too much. */
+bool elf_inlined_is_quick(const struct elf_file *f);
+
 #endif

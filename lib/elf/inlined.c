@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #define NAME_LEN    1024 /* of a name with its scopes */
+#define QUICK_MOST  (8u << 20) /* bytes */
 #define NESTING_MAX (2 * ELF_LINES_MAX)
 
 /* An inlined copy, by its first instruction, and the start of the function that contains it. */
@@ -222,6 +223,14 @@ void elf_inlined_find(struct elf_file *f, const char *text, elf_name_fn fits, vo
 	}
 	free(s.origins);
 	free(s.copies);
+}
+
+bool elf_inlined_is_quick(const struct elf_file *f)
+{
+	GElf_Shdr sh;
+
+	return elf_mem_section(&f->mem, 0, ".debug_info", &sh) &&
+		!(sh.sh_flags & SHF_COMPRESSED) && sh.sh_size <= QUICK_MOST;
 }
 
 void elf_inlined_done(struct elf_inlined *inlined)
