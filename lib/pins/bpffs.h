@@ -222,7 +222,7 @@ _must_check_ int stay_start(const char *name, const char *dir, void (*stay)(cons
 _must_check_ int ender_start(const char *dir, int *ret_fd, struct err *err);
 void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns);
 
-/* --- holds.c: processes stopped until the files that they loaded are examined --------------- */
+/* --- keeper.c: processes stopped until the files that they loaded are examined --------------- */
 
 /* Longest time that a process stays stopped. The keeper continues it if no command has. */
 #define HOLD_MAX_NS 10000000000ULL
@@ -263,9 +263,6 @@ size_t holds_followed(const struct holds *h, pid_t **ret_pids);
 void holds_let_go(struct holds *h, pid_t pid);
 void holds_settle(struct holds *h);
 bool holds_are_settled(const struct holds *h);
-
-/* Continues all processes that were stopped @ns or longer ago, because no command may know them. */
-void holds_let_all_go(struct holds *h, uint64_t ns);
 
 /* Continues all processes and stops no more, before the group is removed. */
 void holds_end(struct holds *h);
