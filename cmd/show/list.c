@@ -66,12 +66,17 @@ bool bound_limits(const struct bound *b)
 	return b->cnt[LIMIT_SAMPLED] || b->cnt[LIMIT_COUNTED] || b->cnt[LIMIT_LEFT_OUT];
 }
 
-/* ": 'f' (9000 calls/s), 'g' ...; '--overhead none' keeps all" from @len on, if there are names. */
+/*
+ * ": 'f' (9000 calls/s), 'g' (80 calls/s, sampled) ...; '--overhead none' keeps all" from @len on,
+ * if there are names.
+ */
 static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
 {
 	for (size_t i = 0; i < b->named && len < size; i++)
-		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s)", i ? ", " : ": ",
-			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s);
+		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s%s%s)", i ? ", " : ": ",
+			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s,
+			b->expensive[i]->limit == LIMIT_LEFT_OUT ? "" : ", ",
+			b->expensive[i]->limit == LIMIT_LEFT_OUT ? "" : text_limit(b->expensive[i]->limit));
 	if (b->named && len < size)
 		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
 }
