@@ -362,6 +362,18 @@ group_counts() {
 	holds_only ""
 }
 
+# A pass takes 2 ms and more, and has 1,000 calls of nap_hot.
+@test "overhead: of a program that sleeps run removes hot functions only, at their rates by the clock" {
+	local rate
+	[[ $(link_of) == session ]] || skip "no session links"
+	fsn run g 'nap_*' --lib "$FIX/naps" --output "$BATS_TEST_TMPDIR/json" --json -- "$FIX/naps" 400
+	assert_stderr_match "1 more function left out meanwhile: 'nap_hot' \([0-9]+ calls/s\)"
+	rate=$(sed -nE "s/.*'nap_hot' \(([0-9]+) calls.*/\1/p" <<<"$stderr")
+	((rate > 0 && rate <= 500000))
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_json '.[0].functions[] | select(.name == "nap_long") | [.calls, .returns + .untimed]' '[400,400]'
+}
+
 link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and later do
 	"$FUNCSNOOP" feature --json | jq -e --arg l "$1" '.links | any(.name == $l and .available)' >/dev/null &&
 		printf '6.8\n%s\n' "$(uname -r)" | sort -CV

@@ -431,7 +431,7 @@ static int remove_probes(struct shed *s)
 /* Chooses functions to leave out. Returns their number. */
 static size_t choose(struct shed *s, const struct budget_span *span)
 {
-	uint64_t own_ns = budget_blurred_own(span, s->share);
+	uint64_t own_ns = budget_shed_own(span, s->share);
 	size_t cnt;
 
 	for (uint32_t i = 0; i < s->fn_cnt; i++) {
@@ -445,8 +445,7 @@ static size_t choose(struct shed *s, const struct budget_span *span)
 		if (f->limit != LIMIT_LEFT_OUT || s->was[i])
 			continue;
 		f->calls = (__uint128_t)f->calls * S_NS / span->own_ns;
-		f->calls_per_s = (__uint128_t)f->calls_per_s * S_NS / span->own_ns *
-			span->used_ns / (span->wall_ns + 1);
+		f->calls_per_s = (__uint128_t)f->calls_per_s * S_NS / (span->wall_ns + 1);
 	}
 	return cnt;
 }

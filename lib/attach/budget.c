@@ -100,6 +100,14 @@ uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share)
 	return span->own_ns > least ? span->own_ns : least;
 }
 
+uint64_t budget_shed_own(const struct budget_span *span, uint32_t share)
+{
+	uint64_t own = budget_blurred_own(span, share),
+		 rest = span->wall_ns > span->cost_ns ? span->wall_ns - span->cost_ns : 0;
+
+	return own > rest ? own : rest;
+}
+
 static struct budget_func *dearest_entries(struct budget_func *funcs, size_t cnt)
 {
 	struct budget_func *dearest = NULL;

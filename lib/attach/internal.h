@@ -366,6 +366,12 @@ uint64_t budget_whole(const struct budget_func *f);
  */
 uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share);
 
+/*
+ * The same for a group that runs: at least the time of one CPU that no probe took. A lower cost is
+ * accepted there, so that it is no reason to leave out more while programs sleep.
+ */
+uint64_t budget_shed_own(const struct budget_span *span, uint32_t share);
+
 /* Returns the cost of @cnt functions under their present limits. */
 uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 

@@ -101,6 +101,19 @@ static void test_nothing(void)
 	is_int(f[0].limit, LIMIT_LEFT_OUT, "what is counted alone is not sampled");
 }
 
+static void test_asleep(void)
+{
+	struct budget_span span = { .wall_ns = 200 * MS, .cost_ns = 50 * MS, .own_ns = 2 * MS };
+
+	is_int(budget_shed_own(&span, 10 * PERCENT), 150 * MS, "who sleeps is judged by the time of a CPU");
+	span.own_ns = 300 * MS;
+	is_int(budget_shed_own(&span, 10 * PERCENT), 300 * MS, "threads that use more, by what they use");
+	span.cost_ns = 250 * MS;
+	span.own_ns = 2 * MS;
+	is_int(budget_shed_own(&span, 50 * PERCENT), budget_blurred_own(&span, 50 * PERCENT),
+		"and where probes take more than the span, by a part of that");
+}
+
 int main(void)
 {
 	test_fits();
@@ -109,5 +122,6 @@ int main(void)
 	test_own_time();
 	test_exact();
 	test_nothing();
+	test_asleep();
 	return tap_done();
 }
