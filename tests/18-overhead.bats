@@ -363,7 +363,7 @@ group_counts() {
 }
 
 # A pass takes 2 ms and more, and has 1,000 calls of nap_hot.
-@test "overhead: of a program that sleeps run removes hot functions only, at their rates by the clock" {
+@test "overhead: run removes only the hot functions of a program that sleeps, with rates by the clock" {
 	local rate
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'nap_*' --lib "$FIX/naps" --output "$BATS_TEST_TMPDIR/json" --json -- "$FIX/naps" 400

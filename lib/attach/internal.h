@@ -367,8 +367,8 @@ uint64_t budget_whole(const struct budget_func *f);
 uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share);
 
 /*
- * The same for a group that runs: at least the time of one CPU that no probe took. A lower cost is
- * accepted there, so that it is no reason to leave out more while programs sleep.
+ * The same for a group that runs: at least the time of one CPU that no probe took, as a cost below
+ * the share of that is accepted there.
  */
 uint64_t budget_shed_own(const struct budget_span *span, uint32_t share);
 
