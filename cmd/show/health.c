@@ -318,20 +318,22 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 /* How JIT code that was printed as an address gets names. */
 static void print_nameless(const struct report *r, const struct report_group *rg, FILE *f)
 {
-	static const struct {
+	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
+	char exe[64], map[64], jcmd[64], path[PATH_MAX];
+	const struct {
 		const char *program, *hint;
 	} hints[] = {
 		{ "node", "start it with 'node --perf-basic-prof'" },
-		{ "java", "'jcmd PID Compiler.perfmap' writes them (JDK 17)" },
+		{ "java", jcmd },
 		{ "python", "start it with 'python3 -X perf' (Python 3.12)" },
 	};
-	const char *hint = "it writes no /tmp/perf-PID.map";
-	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
-	char exe[64], path[PATH_MAX];
+	const char *hint = map;
 	ssize_t len;
 
 	if (!pid)
 		return;
+	snprintf(map, sizeof(map), "it writes no /tmp/perf-%d.map", pid);
+	snprintf(jcmd, sizeof(jcmd), "'jcmd %d Compiler.perfmap' writes them (JDK 17)", pid);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
 	len = readlink(exe, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
