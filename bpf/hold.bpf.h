@@ -28,6 +28,7 @@
 #define TASK_STOPPED 4 /* __TASK_STOPPED, include/linux/sched.h */
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
 #define CLD_CONTINUED 6
+#define SIGNAL_CLD_CONTINUED 0x20 /* include/linux/sched/signal.h */
 
 /* --- stopping processes ------------------------------------------------------------- */
 
@@ -48,6 +49,17 @@ static __always_inline struct fsn_hold *hold_of(__u32 pid)
 	return bpf_map_lookup_elem(&fsn_holds, &pid);
 }
 
+/* A process runs on that should be stopped. Any page fault stops it then. */
+static __always_inline void hold_slips(struct fsn_hold *hold)
+{
+	struct fsn_hold *all = hold_of(0);
+
+	hold->lost++;
+	hold->pages = 0;
+	if (all)
+		__sync_fetch_and_add(&all->lost, 1);
+}
+
 /*
  * Stops the current process. The time is written after the signal: a command that continues the
  * process clears the time and then sends its own signal, so that no stop is lost.
@@ -57,9 +69,16 @@ static __noinline int hold_current(struct fsn_hold *hold)
 	__u32 first = 0;
 	void *ring;
 
-	if (!hold || bpf_send_signal(SIGSTOP))
+	if (!hold)
 		return 0;
-	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	(void)__sync_lock_test_and_set(&hold->stopping, 1);
+	if (bpf_send_signal(SIGSTOP))
+		hold_slips(hold);
+	else
+		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	hold->stopping = 0;
+	if (!READ(hold->since_ns))
+		return 0;
 	ring = bpf_map_lookup_elem(&fsn_rings, &first);
 	if (ring)
 		bpf_ringbuf_output(ring, &first, sizeof(first), BPF_RB_FORCE_WAKEUP);
@@ -81,8 +100,11 @@ int fsn_fault(struct fault *ctx)
 	if (!mm || !is_on())
 		return 0;
 	hold = hold_of(task->tgid);
-	if (!hold || (hold->exec_id == task->self_exec_id && hold->pages >= mm->exec_vm) ||
-		!mapping_may_run(ctx->addr))
+	if (!hold)
+		return 0;
+	if (!(hold->lost && !hold->pages) &&
+		((hold->exec_id == task->self_exec_id && hold->pages >= mm->exec_vm) ||
+			!mapping_may_run(ctx->addr)))
 		return 0;
 	hold->exec_id = task->self_exec_id;
 	hold->pages = mm->exec_vm;
@@ -138,6 +160,17 @@ static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
 		hold_current(hold);
 }
 
+/* A SIGCONT cancels a SIGSTOP that process @pid has not acted on. */
+static __always_inline void hold_lose(const struct task_struct *task, __u32 pid)
+{
+	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
+
+	if (!hold || (!READ(hold->since_ns) && !READ(hold->stopping)) ||
+		task->signal->flags & SIGNAL_CLD_CONTINUED)
+		return;
+	hold_slips(hold);
+}
+
 /* The sender runs this; for a signal of fsn_fault(), that is the stopped process. */
 SEC("tp_btf/signal_generate")
 int fsn_signal(__u64 *ctx)
@@ -149,6 +182,8 @@ int fsn_signal(__u64 *ctx)
 
 	if (sig == SIGCHLD)
 		hold_again(from, (void *)ctx[1]);
+	else if (sig == SIGCONT)
+		hold_lose(task, pid);
 	if (sig < SIGCONT || sig > SIGTTOU)
 		return 0;
 	if (holds || (sig != SIGCONT && bpf_map_lookup_elem(&fsn_pids, &pid)))

@@ -365,6 +365,9 @@ static void look_around(struct await *w)
 /* Ends it before the keeper removes its pins: removing pins that are in use would wait. */
 static void stop_holding(struct await *w)
 {
+	if (holds_lost(w->holds))
+		cmd_note(w->o->g, "a process that was stopped to be probed was continued by another: "
+			"its first calls may be missing");
 	holds_end(w->holds);
 	holds_free(w->holds);
 	w->holds = NULL;

@@ -657,6 +657,8 @@ struct fsn_hold {
 	unsigned long long since_ns; /* CLOCK_MONOTONIC; 0: not stopped */
 	unsigned long long pages;    /* of code */
 	unsigned long long exec_id;  /* incremented with each exec */
+	unsigned int lost;           /* stops that others have cancelled; of PID 0: of all processes */
+	unsigned int stopping;       /* the signal may be sent before .since_ns is written */
 };
 
 /* Sender of the last signal that stopped a process. */

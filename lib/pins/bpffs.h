@@ -261,6 +261,9 @@ size_t holds_followed(const struct holds *h, pid_t **ret_pids);
  * calls it every few milliseconds until holds_are_settled().
  */
 void holds_let_go(struct holds *h, pid_t pid);
+
+/* Returns how many stops other processes have cancelled, before the process had stopped. */
+uint32_t holds_lost(const struct holds *h);
 void holds_settle(struct holds *h);
 bool holds_are_settled(const struct holds *h);
 

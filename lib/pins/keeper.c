@@ -191,6 +191,7 @@ static uint64_t let_go(const struct holds *h, pid_t pid)
 	if (!bpf_map_lookup_elem(h->holds_fd, &key, &hold)) {
 		since_ns = hold.since_ns;
 		hold.since_ns = 0;
+		hold.lost = 0;
 		bpf_map_update_elem(h->holds_fd, &key, &hold, BPF_EXIST);
 	}
 	if (stopped_by(h, pid, &stopped_ns) == FSN_STOPPER_HOLD)
@@ -205,6 +206,15 @@ void holds_let_go(struct holds *h, pid_t pid)
 	h->gone[at].pid = pid;
 	h->gone[at].since_ns = let_go(h, pid);
 	h->gone[at].at_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+uint32_t holds_lost(const struct holds *h)
+{
+	struct fsn_hold all = {};
+	uint32_t key = 0;
+
+	(void)!bpf_map_lookup_elem(h->holds_fd, &key, &all);
+	return all.lost;
 }
 
 /* Continues all processes that were stopped @ns or longer ago, because no command may know them. */
