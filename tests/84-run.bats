@@ -363,14 +363,6 @@ late_lib() { # NAME
 	nothing_left
 }
 
-@test "run: the program of COMMAND is found by its file name" {
-	cp "$FIX/call" "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
-	cd "$BATS_TEST_TMPDIR"
-	mv call own-call
-	fsn run own-call:main -- ./own-call add 5
-	assert_eq "$(calls_of main)" 1
-}
-
 # The bytes of PID's dynamic linker that are code, as they are in its memory.
 linker_code() { # PID
 	local map

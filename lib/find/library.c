@@ -480,14 +480,8 @@ static int find_by_name(
 	struct libfind *lf, const char *lib, struct lib_found *found, struct err *err)
 {
 	__cleanup(lib_query_done) struct lib_query q = { 0 };
-	const struct object *file;
 	int ret;
 
-	if (lf->program && !strcmp(lib, basename(lf->program)) &&
-		!open_path(lf, lf->program, "path", &file, NULL)) {
-		objects_add(&found->files, file);
-		return 0;
-	}
 	lib_query_parse(lib, &q);
 	if (!lf->pid_cnt)
 		find_in_places(lf, &q, found);
