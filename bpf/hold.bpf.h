@@ -20,6 +20,7 @@
 #include "filter.bpf.h"
 #include "mapping.bpf.h"
 
+#define EBUSY   16
 #define SIGCHLD 17
 #define SIGCONT 18
 #define SIGSTOP 19
@@ -68,16 +69,19 @@ static __noinline int hold_current(struct fsn_hold *hold)
 {
 	__u32 first = 0;
 	void *ring;
+	long code;
 
 	if (!hold)
 		return 0;
 	(void)__sync_lock_test_and_set(&hold->stopping, 1);
-	if (bpf_send_signal(SIGSTOP))
-		hold_slips(hold);
-	else
+	code = bpf_send_signal(SIGSTOP);
+	if (!code)
 		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
 	hold->stopping = 0;
-	if (!READ(hold->since_ns))
+	/* Other errors are those of processes that run no more code of their own. */
+	if (code == -EBUSY)
+		hold_slips(hold);
+	if (code)
 		return 0;
 	ring = bpf_map_lookup_elem(&fsn_rings, &first);
 	if (ring)
