@@ -413,8 +413,9 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	assert_stderr_match "[0-9]+ more functions? left out meanwhile: 'turn_hot"
 	output=$(<"$BATS_TEST_TMPDIR/json")
 	for file in turns others; do
-		assert_eq "$(json -c --arg name "$file" '[.[0].functions[] | select(.library | endswith("/" + $name))] |
-			map({(.name): .calls}) | add | [.turn_kept, .turn_nested, .turn_long]')" \
+		assert_eq "$(json -c --arg name "$file" '.[0].functions
+			| map(select((.library | split("/") | last) == $name) | {(.name): .calls})
+			| add | [.turn_kept, .turn_nested, .turn_long]')" \
 			"$(awk -F'[= ]' '{ k += $2; n += $4; l += $6 } END { print "[" k "," n "," l "]" }' \
 				"$BATS_TEST_TMPDIR/$file.own")" "$file"
 	done
