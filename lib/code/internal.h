@@ -102,8 +102,6 @@ struct func {
 const uint8_t *image_code(const struct plan_image *img, uint64_t addr, size_t *ret_len);
 /* True if a code symbol starts in [@from, @to). */
 bool image_has_start(const struct plan_image *img, uint64_t from, uint64_t to);
-/* Returns the last FDE that starts at or before @addr and contains it, or NULL. */
-const struct plan_fde *image_fde(const struct plan_image *img, uint64_t addr);
 /* Returns the first address after @addr at which a code symbol or an FDE starts, or UINT64_MAX. */
 uint64_t image_next_start(const struct plan_image *img, uint64_t addr);
 bool image_is_start(const struct plan_image *img, uint64_t addr);

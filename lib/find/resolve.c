@@ -454,16 +454,15 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 static int frame_start(
 	const struct object *lib, uint64_t addr, uint64_t *ret_start, struct err *err)
 {
+	const struct plan_fde *fde;
 	struct plan_image image;
-	size_t above;
 	int ret;
 
 	ret = elf_file_image(lib->elf, &image, err);
 	if (ret)
 		return ret;
-	above = FIRST_WHERE(image.fde_cnt, i, image.fdes[i].start > addr);
-	*ret_start = above && addr < image.fdes[above - 1].end ? image.fdes[above - 1].start
-							       : NO_START;
+	fde = image_fde(&image, addr);
+	*ret_start = fde ? fde->start : NO_START;
 	return 0;
 }
 
