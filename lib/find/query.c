@@ -60,18 +60,24 @@ static void split_lib(struct arg *a)
 	a->name = a->lib + len + 1;
 }
 
-/* Parses a complete number: hexadecimal after 0x, otherwise decimal. */
-static bool parse_number(const char *text, uint64_t *ret_value)
+/* Parses a complete number without a prefix. */
+static bool parse_digits(const char *digits, int base, uint64_t *ret_value)
 {
-	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	const char *digits = hex ? text + 2 : text;
 	char *end;
 
 	if (!isxdigit((unsigned char)*digits))
 		return false;
 	errno = 0;
-	*ret_value = strtoull(digits, &end, hex ? 16 : 10);
+	*ret_value = strtoull(digits, &end, base);
 	return !*end && !errno;
+}
+
+/* Parses a complete number: hexadecimal after 0x, otherwise decimal. */
+static bool parse_number(const char *text, uint64_t *ret_value)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	return parse_digits(hex ? text + 2 : text, hex ? 16 : 10, ret_value);
 }
 
 static int split_plus(struct arg *a, struct err *err)
@@ -109,12 +115,9 @@ static void split_version(struct arg *a)
 /* "0xADDR" of nm(1), and "sub_ADDR" of disassemblers, which can also be a name. */
 static void parse_address(struct arg *a)
 {
-	_cleanup_free_ char *hex = NULL;
+	size_t skip = strncmp(a->name, "sub_", 4) == 0 ? 4 : strncmp(a->name, "0x", 2) == 0 ? 2 : 0;
 
-	if (strncmp(a->name, "sub_", 4) == 0)
-		hex = xasprintf("0x%s", a->name + 4);
-	a->has_addr = (hex || strncmp(a->name, "0x", 2) == 0) &&
-		parse_number(hex ? hex : a->name, &a->addr);
+	a->has_addr = skip && parse_digits(a->name + skip, 16, &a->addr);
 }
 
 int arg_parse(
