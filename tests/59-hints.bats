@@ -142,7 +142,7 @@ hint_table() {
 		this kernel has perf links alone, which need CAP_SYS_ADMIN%s|feature without CAP_SYS_ADMIN|-: kernels before 6.6
 		this kernel is older than Linux 5.15|attach|-: kernels before 5.15
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
-		use '%s%s%s', the function around it, or '%s%s%s+0x%PRIx64' to count that instruction|0xADDR inside a function|a function that is not at an address is found at the one around it
+		use '%s%s', the function around it, or '%s%s+0x%PRIx64' to count that instruction|0xADDR inside a function|a function that is not at an address is found at the one around it
 		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
 		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions

@@ -383,9 +383,16 @@ static int hint_imported(struct resolver *r, const struct arg *a,
 		cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", cnt == 1 ? "it" : "them");
 }
 
+/* Returns "LIB:" as typed before the name, or "". The caller frees it. */
+static char *typed_lib(const struct arg *a)
+{
+	return a->lib ? xasprintf("%s:", a->lib) : xstrdup("");
+}
+
 /* Lists the versions of "name@VERSION" if the name exists. */
 static bool hint_versions(struct resolver *r, const struct arg *a)
 {
+	_cleanup_free_ char *prefix = typed_lib(a);
 	char list[ERR_HINT_LEN / 2] = "";
 	size_t at = 0;
 
@@ -395,9 +402,8 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 
 		for (; n && at < sizeof(list); n = elf_name_next(a->libs->object[i]->elf, n))
 			if (n->version)
-				at += snprintf(list + at, sizeof(list) - at, "%s'%s%s%s@%s'",
-					at ? " or " : "", a->lib ? a->lib : "",
-					a->lib ? ":" : "", n->name, n->version);
+				at += snprintf(list + at, sizeof(list) - at, "%s'%s%s@%s'",
+					at ? " or " : "", prefix, n->name, n->version);
 	}
 	if (at)
 		err_hint(r->err, "did you mean %s", list);
@@ -459,6 +465,7 @@ static void list_into(const struct arg *a, const struct object *lib,
 	const struct elf_inlined *inlined, bool as_args, char *buf, size_t size)
 {
 	size_t cnt = inlined->into_cnt, shown = cnt < INTO_SHOWN ? cnt : INTO_SHOWN, at = 0;
+	_cleanup_free_ char *prefix = typed_lib(a);
 
 	for (size_t i = 0; i < shown && at < size; i++) {
 		uint64_t start = inlined->into[i];
@@ -466,8 +473,7 @@ static void list_into(const struct arg *a, const struct object *lib,
 			resolve_start_name(elf_file_func_at(lib->elf, start), start);
 
 		if (as_args)
-			at += snprintf(buf + at, size - at, "%s'%s%s%s'", i ? " " : "",
-				a->lib ? a->lib : "", a->lib ? ":" : "", name);
+			at += snprintf(buf + at, size - at, "%s'%s%s'", i ? " " : "", prefix, name);
 		else
 			at += snprintf(buf + at, size - at, "%s%s",
 				!i ? "" : i + 1 == cnt ? " and " : ", ", name);
@@ -507,7 +513,7 @@ static bool explain_inlined(struct resolver *r, struct meant *m, size_t more)
 
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
-	_cleanup_free_ char *prefix = NULL, *letters = letters_of(a);
+	_cleanup_free_ char *prefix = typed_lib(a), *letters = letters_of(a);
 	__cleanup(near_done) struct near n = { 0 };
 	const struct object *importer = NULL, *stripped;
 	struct meant meant = { .arg = a };
@@ -525,8 +531,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	if (imported && !stripped)
 		return hint_imported(r, a, importer, name, imported);
 	suggest_init(&n.s, letters);
-	if (a->lib && asprintf(&prefix, "%s:", a->lib) >= 0)
-		n.s.prefix = prefix;
+	n.s.prefix = prefix;
 	for (size_t i = 0; !a->regex && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
@@ -555,19 +560,20 @@ int resolve_fail_address(struct resolver *r, const struct arg *a)
 int resolve_fail_inside(
 	struct resolver *r, const struct arg *a, const char *around, uint64_t offset)
 {
-	const char *lib = a->lib ? a->lib : "", *colon = a->lib ? ":" : "";
+	_cleanup_free_ char *prefix = typed_lib(a);
 
 	err_set(r->err, -ENOENT, "no function '%s' in %s: none starts at that address",
 		a->req->func, a->libs->object[0]->path);
 	return err_hint(r->err,
-		"use '%s%s%s', the function around it, or '%s%s%s+0x%" PRIx64
+		"use '%s%s', the function around it, or '%s%s+0x%" PRIx64
 		"' to count that instruction",
-		lib, colon, around, lib, colon, around, offset);
+		prefix, around, prefix, around, offset);
 }
 
 /* Lists functions that look like implementations of an IFUNC: "__memcpy_avx_unaligned". */
 static size_t list_implementations(const struct arg *a, char *buf, size_t size)
 {
+	_cleanup_free_ char *prefix = typed_lib(a);
 	const struct elf_func *funcs;
 	size_t cnt, found = 0, at = 0;
 
@@ -584,8 +590,7 @@ static size_t list_implementations(const struct arg *a, char *buf, size_t size)
 			strncmp(p + len, "_chk", 4) == 0)
 			continue;
 		if (found++ < 6 && at < size)
-			at += snprintf(buf + at, size - at, "%s'%s%s%s'", at ? ", " : "",
-				a->lib ? a->lib : "", a->lib ? ":" : "", name);
+			at += snprintf(buf + at, size - at, "%s'%s%s'", at ? ", " : "", prefix, name);
 	}
 	return found;
 }
