@@ -427,17 +427,18 @@ static char *letters_of(const struct arg *a)
 #define INTO_SHOWN 3
 
 struct meant {
-	const struct arg *arg;
+	const char *name, *wanted; /* as typed, and normalized */
+	enum demangle_form form;
 	bool scoped; /* the user typed all scopes of the name */
 };
 
-static bool text_is(const struct meant *m, const char *text, const char *wanted)
+static bool text_is(const struct meant *m, const char *text)
 {
-	size_t len = strlen(text), end = strlen(wanted);
+	size_t len = strlen(text), end = strlen(m->wanted);
 
 	if (len == end || m->scoped)
-		return !strcmp(text, wanted);
-	return len >= end + 2 && !strcmp(text + len - end, wanted) &&
+		return !strcmp(text, m->wanted);
+	return len >= end + 2 && !strcmp(text + len - end, m->wanted) &&
 		!memcmp(text + len - end - 2, "::", 2);
 }
 
@@ -445,19 +446,17 @@ static bool text_is(const struct meant *m, const char *text, const char *wanted)
 static bool is_meant(void *arg, const char *name)
 {
 	const struct meant *m = arg;
-	enum demangle_form form = text_has_args(m->arg->name) ? DEMANGLE_ARGS : DEMANGLE_NAME;
-	_cleanup_free_ char *text = demangle(name, form), *wanted = xstrdup(m->arg->name);
+	_cleanup_free_ char *text = NULL;
 
-	if (!strcmp(name, m->arg->name))
+	if (!strcmp(name, m->name))
 		return true;
+	text = demangle(name, m->form);
 	if (!text)
 		text = xstrdup(name);
-	text_normalize(wanted, wanted);
 	text_normalize(text, text);
-	if (form == DEMANGLE_ARGS)
+	if (m->form == DEMANGLE_ARGS)
 		text_drop_qualifiers(text);
-	return text_is(m, text, wanted) ||
-		(text_drop_templates(text, text) && text_is(m, text, wanted));
+	return text_is(m, text) || (text_drop_templates(text, text) && text_is(m, text));
 }
 
 /* "main, run and walk", "main, run, walk and 2 more"; as arguments, "'LIB:main' 'LIB:run'". */
@@ -483,17 +482,20 @@ static void list_into(const struct arg *a, const struct object *lib,
 }
 
 /* Adds to the error of the missing function where its code is, if the compiler has inlined it. */
-static bool explain_inlined(struct resolver *r, struct meant *m, size_t more)
+static bool explain_inlined(struct resolver *r, const struct arg *a, bool scoped, size_t more)
 {
-	const struct arg *a = m->arg;
+	_cleanup_free_ char *wanted = xstrdup(a->name);
+	struct meant m = { a->name, wanted,
+		text_has_args(a->name) ? DEMANGLE_ARGS : DEMANGLE_NAME, scoped };
 	const char *who = more ? a->req->func : "it";
 
+	text_normalize(wanted, wanted);
 	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++) {
 		const struct object *lib = a->libs->object[i];
 		char msg[ERR_MSG_LEN], names[ERR_MSG_LEN / 2], args[ERR_HINT_LEN - 100];
 		__cleanup(elf_inlined_done) struct elf_inlined inlined;
 
-		elf_inlined_find(lib->elf, a->name, is_meant, m, &inlined);
+		elf_inlined_find(lib->elf, a->name, is_meant, &m, &inlined);
 		if (!inlined.copy_cnt && !inlined.copies_gone)
 			continue;
 		snprintf(msg, sizeof(msg), "%s", r->err->msg);
@@ -516,7 +518,6 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	_cleanup_free_ char *prefix = typed_lib(a), *letters = letters_of(a);
 	__cleanup(near_done) struct near n = { 0 };
 	const struct object *importer = NULL, *stripped;
-	struct meant meant = { .arg = a };
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;
@@ -535,8 +536,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	for (size_t i = 0; !a->regex && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
-	meant.scoped = suggest_is_near(&n.s);
-	if (explain_inlined(r, &meant, more))
+	if (explain_inlined(r, a, suggest_is_near(&n.s), more))
 		return -ENOENT;
 	/*
 	 * A stripped file lacks names, so the name meant is probably missing: offer only close
