@@ -14,9 +14,7 @@
 #include "show/table.h"
 #include "stream/stream.h"
 
-/*
- * --- stats.c, stats_watch.c: reading groups, making reports and delivering them -----------------------------
- */
+/* --- stats.c, stats_watch.c: reading groups, making reports and delivering them ------------- */
 
 /* Runs `stats` with @o. Returns the exit status. */
 int stats_options_run(struct stats_options *o);

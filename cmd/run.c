@@ -269,7 +269,7 @@ static int run_parts(struct options *o, struct running *running, struct started 
 	return code ? code : status;
 }
 
-/* run_summary.c: summarizes the activity of --pid or COMMAND if no group is given. */
+/* Summarizes the activity of --pid or COMMAND if no group is given. */
 static int run_summary(struct options *o)
 {
 	struct sigaction action = { .sa_handler = note_signal }, before[2];

@@ -210,7 +210,7 @@ DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
 #define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 
-/* Private to engine.c, which creates it, sizes.c and links.c. */
+/* Private to engine.c, which creates it, and links.c. */
 struct fsn_bpf;
 struct engine {
 	struct fsn_bpf *skel;
@@ -252,8 +252,8 @@ int engine_link(struct engine *e, enum engine_prog prog, const struct link_probe
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
 /*
- * Attaches and pins the programs that record stacks of blocked calls, if .sleeps, and processes that
- * die, if the spec says so.
+ * Attaches and pins the programs that record stacks of blocked calls, and processes that die, if they
+ * are loaded.
  */
 int engine_watch(struct engine *e, int dir_fd, struct err *err);
 

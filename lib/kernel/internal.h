@@ -79,7 +79,7 @@ int code_call_uretprobe(void);
  */
 int code_call_uprobe(void);
 
-/* --- lab.c: probes, and how children exit ---------------------------------- */
+/* --- lab.c: probes, and how children exit ---------------------------------------------------- */
 
 /* How a child exits if it was not harmed. */
 enum end {

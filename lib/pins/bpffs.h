@@ -222,7 +222,7 @@ _must_check_ int stay_start(const char *name, const char *dir, void (*stay)(cons
 _must_check_ int ender_start(const char *dir, int *ret_fd, struct err *err);
 void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns);
 
-/* --- keeper.c: processes stopped until the files that they loaded are examined --------------- */
+/* --- keeper.c: processes stopped until the files that they loaded are examined -------------- */
 
 /* Longest time that a process stays stopped. The keeper continues it if no command has. */
 #define HOLD_MAX_NS 10000000000ULL
