@@ -79,19 +79,24 @@ static const struct habit {
 	{ "tplist", "list targets u:LIB" },
 };
 
-/* The line of a habit around @command: without the process and the time that it has otherwise. */
-static void habit_command(const char *line, char *const *command, char *buf, size_t size)
+/*
+ * The line of a habit around @command: without the process or the time that it has otherwise. False
+ * if it has none, or needs a library first.
+ */
+static bool habit_command(const char *line, char *const *command, char *buf, size_t size)
 {
-	const char *cut = strstr(line, " -p PID");
-	size_t len, skip = strlen(" -p PID");
+	static const char *const otherwise[] = { " -p PID", " -d 10" };
+	const char *cut = NULL;
+	size_t len, i;
 
-	if (!cut) {
-		cut = strstr(line, " -d 10");
-		skip = strlen(" -d 10");
-	}
-	len = snprintf(buf, size, "%.*s%s --", (int)(cut - line), line, cut + skip);
+	for (i = 0; i < ARRAY_SIZE(otherwise) && !(cut = strstr(line, otherwise[i])); i++)
+		;
+	if (!cut || strstr(line, "LIB"))
+		return false;
+	len = snprintf(buf, size, "%.*s%s --", (int)(cut - line), line, cut + strlen(otherwise[i]));
 	for (; *command && len < size; command++)
 		len += snprintf(buf + len, size - len, " %s", *command);
+	return true;
 }
 
 /* The line of a habit, with the process or the command of the line typed. */
@@ -101,11 +106,8 @@ static void habit_text(const char *line, char *const *words, char *buf, size_t s
 
 	if (words && words[0] && !strcmp(words[0], "--"))
 		words++;
-	if (words && words[0] && words[0][0] != '-' && (strstr(line, " -p PID") || strstr(line, " -d 10")) &&
-		!strstr(line, "LIB")) {
-		habit_command(line, words, buf, size);
+	if (words && words[0] && words[0][0] != '-' && habit_command(line, words, buf, size))
 		return;
-	}
 	for (; words && words[0] && words[1]; words++)
 		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
 			pid = words[1];
