@@ -72,11 +72,14 @@ bool bound_limits(const struct bound *b)
  */
 static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
 {
-	for (size_t i = 0; i < b->named && len < size; i++)
+	for (size_t i = 0; i < b->named && len < size; i++) {
+		const struct target *t = b->expensive[i];
+		bool out = t->limit == LIMIT_LEFT_OUT;
+
 		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s%s%s)", i ? ", " : ": ",
-			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s,
-			b->expensive[i]->limit == LIMIT_LEFT_OUT ? "" : ", ",
-			b->expensive[i]->limit == LIMIT_LEFT_OUT ? "" : text_limit(b->expensive[i]->limit));
+			t->name, (unsigned long long)t->calls_per_s, out ? "" : ", ",
+			out ? "" : text_limit(t->limit));
+	}
 	if (b->named && len < size)
 		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
 }
