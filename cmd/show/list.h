@@ -28,7 +28,7 @@ void out_budget(struct out *out, const struct group *group);
 void functions_add_missing(struct table *table, const char *name);
 
 /*
- * Prototypes of functions, and where they are from (targets.c): "name(type arg, ...) -> result".
+ * Prototypes of functions, and where they are from: "name(type arg, ...) -> result".
  * @known and @why may be NULL. The table as functions_table().
  */
 struct table *prototypes_table(void);
@@ -97,7 +97,7 @@ struct json_list_row {
 void json_add_list(struct json *doc, const struct json_list_row *row);
 
 /*
- * list targets (targets.c): prints the targets that @functions match, their declarations, and why
+ * list targets: prints the targets that @functions match, their declarations, and why
  * some cannot be probed. Returns the exit status, after printing errors.
  */
 int list_targets(const struct globals *g, char *const *functions, size_t cnt);
