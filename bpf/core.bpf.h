@@ -36,7 +36,12 @@ struct kernel_siginfo {
 struct k_sigaction {
 	struct {
 		void *sa_handler;
+		unsigned long sa_flags;
 	} sa;
+} __core;
+
+struct sighand_struct {
+	struct k_sigaction action[64];
 } __core;
 
 struct sigpending {
@@ -151,6 +156,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
 	struct sigpending pending; /* signals that were sent to this thread */
 	void *stack;             /* kernel stack: its lowest address */
 	unsigned long sas_ss_sp; /* sigaltstack() */

@@ -30,6 +30,8 @@
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
 #define CLD_CONTINUED 6
 #define SIGNAL_CLD_CONTINUED 0x20 /* include/linux/sched/signal.h */
+#define SIG_IGN ((void *)1)
+#define SA_NOCLDSTOP 1
 
 /* --- stopping processes ------------------------------------------------------------- */
 
@@ -164,13 +166,27 @@ static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
 		hold_current(hold);
 }
 
-/* A SIGCONT cancels a SIGSTOP that process @pid has not acted on. */
+/*
+ * True if the process of @task will notify its parent that it continues: then hold_again() stops it.
+ * Parents can refuse that.
+ */
+static __always_inline bool will_notify(const struct task_struct *task)
+{
+	const struct k_sigaction *action;
+
+	if (!(task->signal->flags & SIGNAL_CLD_CONTINUED))
+		return false;
+	action = &BPF_CORE_READ(task, group_leader, real_parent, sighand)->action[SIGCHLD - 1];
+	return BPF_CORE_READ(action, sa.sa_handler) != SIG_IGN &&
+	       !(BPF_CORE_READ(action, sa.sa_flags) & SA_NOCLDSTOP);
+}
+
+/* A SIGCONT cancels a SIGSTOP that process @pid has not acted on, or ends a stop unheard. */
 static __always_inline void hold_lose(const struct task_struct *task, __u32 pid)
 {
 	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
 
-	if (!hold || (!READ(hold->since_ns) && !READ(hold->stopping)) ||
-		task->signal->flags & SIGNAL_CLD_CONTINUED)
+	if (!hold || (!READ(hold->since_ns) && !READ(hold->stopping)) || will_notify(task))
 		return;
 	hold_slips(hold);
 }

@@ -485,12 +485,12 @@ counted_or_said() {
 }
 
 @test "run: a note says that calls may be missing if another process continues a stopped one" {
-	local i lib
+	local parent lib
 
 	lib=$(late_lib libfixlate.so.1)
-	for i in 1 2 3 4 5; do
+	for parent in --cont --cont --cont --deaf --deaf; do
 		# If the process ends while its files are looked up, that fails.
-		"$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --cont "$lib" fix_alias_a 3 \
+		"$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" "$parent" "$lib" fix_alias_a 3 \
 			>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || true
 		grep -q '^result fix_alias_a calls=3 ' "$BATS_TEST_TMPDIR/out"
 		stderr=$(<"$BATS_TEST_TMPDIR/err")
