@@ -217,6 +217,19 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 	assert_stderr_match "^hint: use '$bare:sub_$at', the function around it, or '$bare:sub_$at\+0x1' "
 }
 
+# A return probe there would change the program's data.
+@test "symbols: a cold part of a stripped file is not taken for a function" {
+	local at bare=$BATS_TEST_TMPDIR/crash
+
+	at=$(nm "$FIX/crash" | sed -n 's/^0*\([0-9a-f]*\) t inner\.cold$/\1/p')
+	[[ $at ]] || skip "the compiler makes no cold part"
+	strip -o "$bare" "$FIX/crash"
+	for at in "0x$at" "sub_$at" "+0x$at"; do # its addresses are offsets in the file
+		dry -s 1 "$bare:$at"
+		assert_stderr_match "can't be probed: a cold part of a function or a PLT, not a function$"
+	done
+}
+
 @test "symbols: a function of a stripped file is probed at the address that nm prints" {
 	local bare=$BATS_TEST_TMPDIR/bare
 

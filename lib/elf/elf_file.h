@@ -28,6 +28,7 @@ struct plan_range {
 struct plan_fde {
 	uint64_t start, end;
 	uint64_t lsda; /* address of its table of landing pads; 0: none */
+	bool framed;   /* the frame of a function is in place at .start: a cold part, or the PLT */
 };
 
 #define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, at an unknown address */

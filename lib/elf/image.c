@@ -8,6 +8,10 @@
 
 #include "internal.h"
 
+/* stack pointers in DWARF */
+#define X86_SP   7
+#define ARM64_SP 31
+
 /* --- .eh_frame: numbers and pointers -------------------------------------------------------- */
 
 uint64_t eh_read_bytes(struct eh_reader *r, size_t n)
@@ -286,6 +290,33 @@ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 	return find_eh_frame(f, &r) ? read_entries(f, r, each, arg) : 0;
 }
 
+/*
+ * True if the unwind information changes before the first instruction of @frame: the CIE describes
+ * how a function is entered.
+ */
+static bool is_framed(const struct elf_file *f, const struct elf_frame *frame)
+{
+	struct eh_reader r = { .p = frame->insns, .end = frame->insns_end };
+	bool is_x86 = f->info.arch == PLAN_X86_64;
+	uint64_t sp = is_x86 ? X86_SP : ARM64_SP, reg = sp;
+	uint8_t op = eh_read_bytes(&r, 1);
+
+	if (r.bad)
+		return false;
+	switch (op) {
+	case DW_CFA_def_cfa:
+		reg = eh_read_leb(&r, false);
+		/* fall through */
+	case DW_CFA_def_cfa_offset:
+		return reg != sp || eh_read_leb(&r, false) != (is_x86 ? 8 : 0);
+	case DW_CFA_def_cfa_register:
+	case DW_CFA_def_cfa_expression:
+		return true;
+	default:
+		return (op & 0xc0) == DW_CFA_offset;
+	}
+}
+
 /* Callback of elf_file_frames(); never stops. */
 static int add_fde(const struct elf_frame *frame, void *arg)
 {
@@ -296,6 +327,7 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 		.start = frame->start,
 		.end = frame->end,
 		.lsda = frame->lsda,
+		.framed = is_framed(f, frame),
 	};
 	return 0;
 }

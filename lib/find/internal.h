@@ -204,6 +204,7 @@ struct match {
 	const struct elf_name *name; /* NULL for a bare offset */
 	uint64_t addr;               /* of the probe */
 	bool inside;                 /* without a function: may be inside one */
+	bool framed;                 /* likewise: plan_fde.framed of the one that starts there */
 	const char *shown;           /* copied; NULL: by the name */
 };
 

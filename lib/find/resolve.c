@@ -211,7 +211,7 @@ static const char *refusal(const struct arg *a, const struct match *m)
 	if (elf_file_is_writable(m->lib->elf, m->addr))
 		return "it is mapped writable, and the kernel refuses probes there";
 	if (!m->func)
-		return NULL;
+		return m->framed ? "a cold part of a function or a PLT, not a function" : NULL;
 	if (m->func->kind == ELF_IFUNC)
 		return "an IFUNC: which implementation runs is decided by each process";
 	if (!m->func->in_code)
@@ -450,19 +450,22 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 
 #define NO_START UINT64_MAX
 
-/* Returns the start of the frame around @addr, which is as reliable as a symbol; or NO_START. */
-static int frame_start(
-	const struct object *lib, uint64_t addr, uint64_t *ret_start, struct err *err)
+/*
+ * Finds the start of the frame around @addr, which is as reliable as a symbol; or NO_START. Sets
+ * @m->framed.
+ */
+static int frame_start(struct match *m, uint64_t addr, uint64_t *ret_start, struct err *err)
 {
 	const struct plan_fde *fde;
 	struct plan_image image;
 	int ret;
 
-	ret = elf_file_image(lib->elf, &image, err);
+	ret = elf_file_image(m->lib->elf, &image, err);
 	if (ret)
 		return ret;
 	fde = image_fde(&image, addr);
 	*ret_start = fde ? fde->start : NO_START;
+	m->framed = fde && fde->framed && addr == fde->start;
 	return 0;
 }
 
@@ -498,7 +501,7 @@ static int find_offset(struct resolver *r, struct arg *a, const struct object *l
 			m.shown = buf;
 		return match_add(r, a, &m);
 	}
-	ret = frame_start(lib, m.addr, &start, r->err);
+	ret = frame_start(&m, m.addr, &start, r->err);
 	if (ret)
 		return ret;
 	m.inside = m.addr != start;
@@ -532,7 +535,7 @@ static int find_address(struct resolver *r, struct arg *a)
 		return ret;
 	if (!in_code)
 		return a->req->optional ? 0 : resolve_fail_address(r, a);
-	ret = frame_start(m.lib, a->addr, &start, r->err);
+	ret = frame_start(&m, a->addr, &start, r->err);
 	if (ret)
 		return ret;
 	m.func = elf_file_func_at(m.lib->elf, a->addr);

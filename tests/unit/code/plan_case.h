@@ -82,7 +82,7 @@ __attribute__((unused)) static void symbol(uint64_t addr)
 
 __attribute__((unused)) static void fde(uint64_t start, uint64_t end)
 {
-	tc.fdes[tc.img.fde_cnt++] = (struct plan_fde) { start, end, 0 };
+	tc.fdes[tc.img.fde_cnt++] = (struct plan_fde) { .start = start, .end = end };
 }
 
 /* Plans the function of @size bytes at @addr in the current case. */
