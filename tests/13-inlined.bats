@@ -146,3 +146,21 @@ into() { # FUNCTION [FILE]
 	fsn attach g "$PROG:bot*" --dry-run # a pattern
 	refute_stderr_match inlined
 }
+
+# The search reads all entries before each name, and ends after 768 MiB.
+@test "inlined: an error names all functions that have the code, or none" {
+	local i
+
+	need_tool c++
+	for ((i = 0; i < 3000; i++)); do
+		echo "namespace n$i { namespace { inline __attribute__((always_inline)) int f(int x) { return x * $i; } } }"
+		echo "__attribute__((noinline)) int in$i(int x) { return n$i::f(x) ^ n$i::f(x + 1) ^ n$i::f(x + 2); }"
+	done >"$PROG.cc"
+	{
+		echo "int main(int argc, char **) { int s = 0;"
+		for ((i = 0; i < 3000; i++)); do echo "s += in$i(argc);"; done
+		echo "return s; }"
+	} >>"$PROG.cc"
+	c++ -O1 -g -o "$PROG" "$PROG.cc"
+	assert_eq "$(into f | tail -n 1)" ""
+}

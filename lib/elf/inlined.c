@@ -211,7 +211,7 @@ void elf_inlined_find(struct elf_file *f, const char *text, elf_name_fn fits, vo
 	elf_dwarf_open(f, &dwarf, &why);
 	if (dwarf)
 		each_unit(&s, dwarf, find_origin);
-	if (s.origin_cnt) {
+	if (s.origin_cnt && s.passed < ELF_DWARF_MOST) {
 		qsort(s.origins, s.origin_cnt, sizeof(*s.origins), compare_places);
 		s.passed = 0;
 		each_unit(&s, dwarf, find_copy);
