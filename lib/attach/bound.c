@@ -431,7 +431,7 @@ static int remove_probes(struct shed *s)
 /* Chooses functions to leave out. Returns their number. */
 static size_t choose(struct shed *s, const struct budget_span *span)
 {
-	uint64_t own_ns = budget_shed_own(span, s->share);
+	uint64_t own_ns = budget_blurred_own(span, s->share);
 	size_t cnt;
 
 	for (uint32_t i = 0; i < s->fn_cnt; i++) {

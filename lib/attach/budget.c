@@ -95,17 +95,12 @@ bool budget_is_over(const struct budget_span *span, uint32_t share)
 
 uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share)
 {
-	uint64_t least = (__uint128_t)span->cost_ns * FSN_SHARE_ALL / share / BLURRED_PART;
+	uint64_t least = (__uint128_t)span->cost_ns * FSN_SHARE_ALL / share / BLURRED_PART,
+		 idle = span->wall_ns / IDLE;
 
+	if (least < idle)
+		least = idle;
 	return span->own_ns > least ? span->own_ns : least;
-}
-
-uint64_t budget_shed_own(const struct budget_span *span, uint32_t share)
-{
-	uint64_t own = budget_blurred_own(span, share),
-		 rest = span->wall_ns > span->cost_ns ? span->wall_ns - span->cost_ns : 0;
-
-	return own > rest ? own : rest;
 }
 
 static struct budget_func *dearest_entries(struct budget_func *funcs, size_t cnt)

@@ -362,15 +362,9 @@ uint64_t budget_whole(const struct budget_func *f);
 /*
  * Returns the own CPU time to use if functions have slowed the program down in @span. It is
  * increased so that only the most expensive functions exceed @share; the others are measured again
- * without them.
+ * without them. It is at least what an idle process counts as using.
  */
 uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share);
-
-/*
- * The same for a group that runs: at least the time of one CPU that no probe took, as a cost below
- * the share of that is accepted there.
- */
-uint64_t budget_shed_own(const struct budget_span *span, uint32_t share);
 
 /* Returns the cost of @cnt functions under their present limits. */
 uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);

@@ -103,15 +103,13 @@ static void test_nothing(void)
 
 static void test_asleep(void)
 {
-	struct budget_span span = { .wall_ns = 200 * MS, .cost_ns = 50 * MS, .own_ns = 2 * MS };
+	struct budget_span span = { .wall_ns = 200 * MS, .cost_ns = 25 * MS, .own_ns = 2 * MS };
 
-	is_int(budget_shed_own(&span, 10 * PERCENT), 150 * MS, "who sleeps is judged by the time of a CPU");
-	span.own_ns = 300 * MS;
-	is_int(budget_shed_own(&span, 10 * PERCENT), 300 * MS, "threads that use more, by what they use");
-	span.cost_ns = 250 * MS;
-	span.own_ns = 2 * MS;
-	is_int(budget_shed_own(&span, 50 * PERCENT), budget_blurred_own(&span, 50 * PERCENT),
-		"and where probes take more than the span, by a part of that");
+	is_int(budget_blurred_own(&span, 10 * PERCENT), 20 * MS, "who sleeps counts as using a tenth of a CPU");
+	span.own_ns = 30 * MS;
+	is_int(budget_blurred_own(&span, 10 * PERCENT), 30 * MS, "who uses more, as using that");
+	span.cost_ns = 480 * MS;
+	is_int(budget_blurred_own(&span, 10 * PERCENT), 300 * MS, "and where probes take much, as using a part of that");
 }
 
 int main(void)
