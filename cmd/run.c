@@ -418,6 +418,30 @@ static bool starts_with_function(const struct options *o)
 	return code == -ENOENT && (a->libs.cnt || a->pids.cnt || o->command);
 }
 
+/* Live bytes are the default of presets of allocators, unless all processes of the machine are probed. */
+static void choose_memory(struct attach_options *a, bool has_processes)
+{
+	struct preset_set *set = NULL;
+
+	if (a->memory || !has_processes || a->config || a->words.cnt != 1 ||
+		preset_find(a->words.word[0], &set, NULL))
+		return;
+	a->memory = a->memory_usual = draft_suits_memory(a, &set->groups[0]);
+	preset_set_free(set);
+}
+
+/* The default table of live bytes is by caller, their default key. */
+static int show_memory(struct options *o, struct err *err)
+{
+	static char caller[] = "caller";
+	const struct attach_options *a = &o->attach;
+
+	if (!a->caller_usual || o->stats.view_set || o->stats.watch || o->format ||
+		o->stats.g->json)
+		return 0;
+	return option_read(o, option_find(ON_RUN, "by"), caller, err);
+}
+
 /* --json applies to the stream with --stream, else to the table: each has its own globals. */
 static bool finish(struct options *o, struct globals *stats_g, struct globals *stream_g)
 {
@@ -434,12 +458,13 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	stats_g->json &= !o->streams;
 	o->stats.g = stats_g;
 	o->stream.g = stream_g;
+	choose_memory(&o->attach, o->attach.pids.cnt || o->command);
 	if (!attach_options_finish(&o->attach))
 		return false;
 	run_group_name(o, "", o->name);
 	o->names[0] = o->name;
 	o->stats.names = o->stream.names = (struct words) { o->names, 1 };
-	if (read_views(o, &err)) {
+	if (read_views(o, &err) || show_memory(o, &err)) {
 		cmd_usage(o->g, "%s", err.msg);
 		return false;
 	}

@@ -41,7 +41,8 @@ kept() {
 
 # bats test_tags=core,arch
 @test "memory: run shows what was live at exit, by caller" {
-	fsn run malloc --lib "$LIB/libc.so.6" --memory -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+	fsn run malloc --lib "$LIB/libc.so.6" --memory --by function \
+		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 	assert_stderr_match '^FUNCTION .* LIVE +BLOCKS +PEAK +FREED +AT EXIT +EXIT BLOCKS$'
 	assert_stderr_match '^malloc +600 .* 0 B +0 +.* 300 kB +300$'
 	fsn run malloc --lib "$LIB/libc.so.6" --memory --by caller --sort live \
@@ -57,6 +58,27 @@ kept() {
 		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 	output=$(<"$BATS_TEST_TMPDIR/stats")
 	assert_at_exit 300000 300
+}
+
+@test "memory: run tracks live bytes by default for a preset of allocators" {
+	local own=(run malloc --lib "$LIB/libc.so.6")
+
+	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+	assert_stderr_match "the overhead is not limited; '--overhead 10%' limits it, without live bytes$"
+	assert_stderr_match '^FUNCTION +CALLER .* LIVE +BLOCKS +AT EXIT +EXIT BLOCKS$'
+	[[ $(grep -A1 '^FUNCTION' <<<"$stderr" | tail -n1) =~ ^malloc\ +keep\+0x.*\ 0\ B\ +0\ +300\ kB\ +300$ ]] ||
+		fail "not the largest first: $stderr"
+	fsn "${own[@]}" --json --output "$BATS_TEST_TMPDIR/stats" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+	output=$(<"$BATS_TEST_TMPDIR/stats")
+	assert_at_exit 300000 300
+	for given in --count '--sample 1/2' '--overhead 90%' free; do
+		# shellcheck disable=SC2086	# an option and its value
+		fsn "${own[@]}" $given -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+		refute_stderr_match ' LIVE |live bytes'
+	done
+	fsn "${own[@]}" -d 10ms
+	assert_stderr_match "preset 'malloc': '--with memory' tracks live bytes; the overhead is not limited then$"
+	refute_output_match ' LIVE '
 }
 
 # bats test_tags=arch

@@ -333,7 +333,8 @@ static const char *memory_choose(struct attach_options *o)
 		return "--with memory follows every call: not with --sample or --overhead";
 	if (!o->attach.blocks)
 		o->attach.blocks = BLOCKS_USUAL;
-	if (!o->keys.key_cnt && !o->no_keys && keys_add(&o->keys, "caller", &err))
+	o->caller_usual = !o->keys.key_cnt && !o->no_keys;
+	if (o->caller_usual && keys_add(&o->keys, "caller", &err))
 		return "--with memory: no key is left for the caller";
 	if (o->keys.key_cnt)
 		o->attach.keys = &o->keys;

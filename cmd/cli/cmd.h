@@ -132,6 +132,8 @@ struct attach_options {
 	bool usual;       /* .keys are the defaults of the preset or configuration file */
 	bool of_command; /* only count processes of a COMMAND that will be run */
 	bool memory, dry_run, verbose, force, no_keys;
+	bool memory_usual; /* .memory is the default of the preset */
+	bool caller_usual; /* .keys is "caller", the default of .memory */
 	bool has_overhead, has_mode, has_condition;
 	uint32_t sample_duty; /* --sample 1/N if a GPU can be recorded so, else 0 */
 	const char *const *shown; /* keys that a view needs: recorded if they are not already */
@@ -160,6 +162,9 @@ void attach_options_use_keys(struct attach_options *o);
 void attach_options_done(struct attach_options *o);
 
 /* --- the draft of a group ------------------------------------------------------------------ */
+
+/* True if all of @preset is drafted, its functions allocate or free, and no option rules out .memory. */
+bool draft_suits_memory(const struct attach_options *o, const struct preset_group *preset);
 
 /* Drafts the group of @preset, or of the FUNCTIONs if it is NULL: draft_new(). */
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,

@@ -415,6 +415,23 @@ static void hint_memory(const struct draft *draft, struct err *err)
 	preset_set_free(set);
 }
 
+bool draft_suits_memory(const struct attach_options *o, const struct preset_group *preset)
+{
+	return !o->draft.function_cnt && !o->draft.rules.count_only && o->attach.sample <= 1 &&
+		!(o->has_overhead && o->attach.budget.share) && preset_group_is_of_memory(preset);
+}
+
+/* Names the option that tracks allocations, or the one that limits the overhead instead. */
+static void note_memory(const struct attach_options *o)
+{
+	if (o->memory_usual)
+		cmd_note(o->g, "live bytes need every call, so the overhead is not limited; "
+			"'--overhead 10%%' limits it, without live bytes");
+	else if (!o->memory && o->draft.preset && draft_suits_memory(o, o->draft.preset))
+		cmd_note(o->g, "preset '%s': '--with memory' tracks live bytes; "
+			"the overhead is not limited then", o->draft.preset->name);
+}
+
 /* Fails if no allocations can be tracked, and reports functions whose allocations cannot. */
 static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -423,7 +440,10 @@ static int check_memory(const struct attach_options *o, const struct draft *draf
 	pid_t pid;
 	int code;
 
-	if (!o->memory || !draft->probed_cnt)
+	if (!draft->probed_cnt)
+		return 0;
+	note_memory(o);
+	if (!o->memory)
 		return 0;
 	code = attach_check_memory(draft, &left, err);
 	if (code == -ERR_USAGE && !preset)
