@@ -54,6 +54,31 @@ ran() { # TARGETS WHAT...
 	done
 }
 
+@test "usdt: a provider selects the probes of the files that processes map" {
+	local file=$BATS_TEST_TMPDIR/own-events
+
+	cp "$EVENTS" "$file"
+	start_bg fix "$file" --wait threads 2 1
+	wait_ready fix
+	fsn attach g u:fixed:tick -p "$(bg_pid fix)"
+	tell fix
+	wait_bg fix
+	fsn stats g --json
+	assert_json '[.[0].functions[] | [.name, .calls, .library]]' "[[\"fixed:tick\",2,\"$file\"]]"
+	fsn detach g
+	fsn run u:fixed:tick --json -o "$BATS_TEST_TMPDIR/stats" -- "$file" threads 2 1
+	output=$(<"$BATS_TEST_TMPDIR/stats")
+	assert_json '[.[0].functions[] | [.name, .calls]]' '[["fixed:tick",2]]'
+	start_bg fix "$file" --wait threads 2 1
+	wait_ready fix
+	fsn attach g u:fixed -p "$(bg_pid fix)" --dry-run --json
+	assert_json '[.[0].functions[].name] | index("fixed:tick", "fixed:pair") != null' $'true\ntrue'
+	fsn -s 1 attach g u:fixed:tock -p "$(bg_pid fix)"
+	assert_stderr_match "process $(bg_pid fix) has no library 'fixed' mapped"
+	tell fix
+	wait_bg fix
+}
+
 @test "usdt: arguments are read from the locations in the notes" {
 	start_bg fix "$EVENTS" --wait threads 2 1
 	wait_ready fix

@@ -274,6 +274,12 @@ after"
 	assert_words work__done work__start
 	complete_line "attach my u:$events:wo"
 	assert_words work__done work__start
+	start_bg fix "$events" --wait threads 2 1
+	wait_ready fix
+	complete_line "attach my -p $(bg_pid fix) u:fixed:"
+	assert_words guarded pair tick work__done work__start
+	tell fix
+	wait_bg fix
 	complete_line "list targets s:openat"
 	assert_words openat openat2
 	complete_line "run s:openat s:renamea"

@@ -189,7 +189,25 @@ static int not_found(
 	return -ENOENT;
 }
 
-/* Parses LIB:[PROVIDER:]PROBE; LIB alone means all its probes. */
+/* Searches all mapped files for PROVIDER[:PROBE], because no library is named @provider. */
+static bool find_provider(struct finding *f, const char *provider)
+{
+	__cleanup(objects_done) struct objects objects = {};
+	_cleanup_free_ char *name = xasprintf("%s:%s", provider, f->text);
+
+	pattern_done(&f->pattern);
+	f->text = targets_text(f->targets, name);
+	f->glob = pattern_is_glob(f->text);
+	if (pattern_init(&f->pattern, PATTERN_GLOB, f->text, NULL))
+		return false;
+	suggest_init(&f->near, f->text);
+	libfind_add_mapped(f->finder, &objects);
+	for (size_t i = 0; i < objects.cnt; i++)
+		find_in(f, objects.object[i]);
+	return f->hits;
+}
+
+/* Parses LIB:[PROVIDER:]PROBE or PROVIDER:PROBE; LIB or PROVIDER alone means all its probes. */
 static int find_request(struct finding *f, struct err *err)
 {
 	const char *text = target_name_in(&target_usdt, f->req->func);
@@ -207,6 +225,10 @@ static int find_request(struct finding *f, struct err *err)
 		f->req->regex && f->text > text ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);
 	if (!code)
 		code = libfind_get(f->finder, lib, &objects, err);
+	if (code == -ENOENT && !strchr(lib, '/') && !f->req->regex && find_provider(f, lib)) {
+		libfind_forgive(f->finder);
+		return 0;
+	}
 	if (code)
 		return code;
 	suggest_init(&f->near, f->text);
