@@ -286,9 +286,10 @@ __noinline __u32 proc_find_of(__u32 fn, __u32 tgid, __u32 cpu, __u64 start, __u6
 /* The same for the current process. */
 __noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 {
-	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	struct task_struct *leader = CURRENT_READ(group_leader);
 
-	return proc_look(fn, tgid, cpu, leader->start_boottime, as_number(leader->comm));
+	return proc_look(fn, tgid, cpu, BPF_CORE_READ(leader, start_boottime),
+		as_number(leader->comm));
 }
 
 /*

@@ -202,6 +202,10 @@ __noinline int crash_word(struct fsn_crash *c, struct crash_work *work, __u64 at
 	for (__u32 i = 0; i < FSN_CRASH_MAPS && i < cnt; i++)
 		if (at - c->map[i].start < c->map[i].end - c->map[i].start)
 			return 0;
+	/* Read again: the verifier would check what follows for each number that the loop ends with. */
+	cnt = READ(c->map_cnt);
+	if (cnt >= FSN_CRASH_MAPS)
+		return 0;
 	m = &work->mapping;
 	work->looks++;
 	m->start = m->end = 0;
@@ -250,7 +254,8 @@ __noinline int crash_block(__u32 i, __u32 n)
 __noinline int crash_stack(__u32 i)
 {
 	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
-	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
+	struct mm_struct *mm = CURRENT_READ(mm);
+	__u64 code = BPF_CORE_READ(mm, start_code), mmap = BPF_CORE_READ(mm, mmap_base);
 	struct fsn_crash *c = crash_at(i);
 
 	if (!c || !work)
@@ -259,7 +264,7 @@ __noinline int crash_stack(__u32 i)
 	if (bpf_probe_read_user(c->stack, CRASH_BLOCK * 8, (void *)c->stack_at))
 		c->stack_at = ((c->at.sp >> fsn_page_shift) + 1) << fsn_page_shift;
 	/* Libraries are below the program if the size of the stack is not limited. */
-	work->low = mm->start_code < mm->mmap_base ? mm->start_code : mm->mmap_base;
+	work->low = code < mmap ? code : mmap;
 	work->looks = 0;
 	crash_word(c, work, c->stack_at);
 	c->stack_start = c->map_cnt ? c->map[0].start : 0;
@@ -283,7 +288,7 @@ __noinline int crash_fill(__u32 i)
 
 	if (!c)
 		return 0;
-	c->start = task->group_leader->start_boottime;
+	c->start = CURRENT_READ(group_leader, start_boottime);
 	c->time_ns = bpf_ktime_get_ns();
 	bpf_get_current_comm(c->comm, sizeof(c->comm));
 	c->call_cnt = c->map_cnt = c->word_cnt = 0;
@@ -321,13 +326,13 @@ __noinline int crash_keep(__u32 signal, __u32 status, __u32 all)
 	c->flags = signal == SIGKILL ? FSN_CRASH_PENDING : 0;
 	crash_fill(s.i);
 	/* At an exit it is gone before 6.16. */
-	if (task->mm)
+	if (CURRENT_READ(mm))
 		crash_stack(s.i);
 	s.now = c->time_ns;
 	s.sp = c->at.sp;
 	s.below = c->stack_start ? c->stack_start : s.sp;
 	bpf_for_each_map_elem(&fsn_slots, crash_set, &s, 0);
-	for (__u32 n = 0; task->mm && n < FSN_CRASH_CALLS; n++)
+	for (__u32 n = 0; CURRENT_READ(mm) && n < FSN_CRASH_CALLS; n++)
 		if (crash_drop_replaced(s.i, n))
 			break;
 	return s.i;
@@ -360,7 +365,7 @@ __noinline int crash_has_called(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct crash_seek s = { .tgid = task->tgid,
-		.start = task->group_leader->start_boottime };
+		.start = CURRENT_READ(group_leader, start_boottime) };
 
 	if (!fsn_processes || !called_is_possible(s.start))
 		return 0;

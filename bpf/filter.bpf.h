@@ -156,12 +156,16 @@ static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
 	return other ? FSN_ABOVE : FSN_EQUAL;
 }
 
-/* True if the argument satisfies the comparison @t. */
-static __noinline int term_holds(const struct pt_regs *ctx, const struct fsn_term *t)
+/* True if argument @word satisfies the comparison @t. Not static, so that it is verified once. */
+__noinline int term_holds(const struct fsn_term *t, __u64 word)
 {
-	__u64 word = arg_word(ctx, t->where), value = t->value[0];
-	__u32 unused = (64 - t->width) & 63;
+	__u64 value;
+	__u32 unused;
 
+	if (!t)
+		return 0;
+	value = t->value[0];
+	unused = (64 - t->width) & 63;
 	if (!t->width)
 		return t->how & compare_text(t, word);
 	if (word << unused >> unused == value << unused >> unused)
@@ -182,7 +186,8 @@ static __noinline int condition_holds(const struct pt_regs *ctx, __u32 fn, __u32
 		return 0;
 #pragma unroll
 	for (__u32 n = 0; n < FSN_COND_TERMS; n++)
-		if (n < cond->term_cnt && !term_holds(ctx, &cond->term[n]))
+		if (n < cond->term_cnt && 
+			!term_holds(&cond->term[n], arg_word(ctx, cond->term[n].where)))
 			return 0;
 	return 1;
 }

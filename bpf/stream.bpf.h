@@ -378,7 +378,7 @@ static __noinline int stream_entries(
 }
 
 /* Sends the entry of the call in the locked @slot to one stream. */
-static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
+__noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 {
 	__u32 flags = FSN_CALL_ENTRY | (slot_flags(slot) & FSN_CALL_NO_ARGS);
 	struct fsn_event *event = event_reserve(i, fn, slot, &flags);
