@@ -42,3 +42,39 @@ setup() {
 	capture "$FUNCSNOOP" run cpu --by function -o "$out" -- "$FIX/waits" burn 60
 	grep -q '^SELF% ' "$out"
 }
+
+# A row of the table for each process, from the innermost frames of its rows in the document.
+shares() {
+	json '.[0].functions[0] | (.calls / 100) as $all | .rows as $rows | .processes[] | .pid as $pid
+		| [$rows[] | select(.pid == $pid) | {calls, k: (.key.stack.frames[0].name | endswith("_[k]"))}] as $of
+		| [$pid, .calls / $all, ([$of[] | select(.k | not).calls] | add // 0) / $all,
+			([$of[] | select(.k).calls] | add // 0) / $all, .calls] | @tsv' -r |
+		awk '{ printf "%d %.1f %.1f %.1f %d\n", $1, $2, $3, $4, $5 }' | sort
+}
+
+@test "cpu: each process has its share of the samples, and of those in user mode and in the kernel" {
+	local burn=$BATS_TEST_TMPDIR/own-burn copy=$BATS_TEST_TMPDIR/own-copy
+
+	cp "$BASH" "$burn"
+	cp "$(type -P dd)" "$copy"
+	fsn attach c cpu --sample 999hz --if comm==own-burn,own-copy
+	until [[ $("$FUNCSNOOP" stats c --by process) =~ own-burn.*own-copy|own-copy.*own-burn ]]; do
+		"$burn" -c 'for ((i = 0; i < 100000; i++)); do :; done'
+		capture "$copy" if=/dev/zero of=/dev/null bs=1M count=500
+	done
+	fsn stats c --by process
+	assert_output_match '^ +PID +COMMAND +STATE +SHARE +USER% +KERNEL% +CALLS$'
+	refute_stderr_match 'stacks are complete'
+	table=$(awk '/own-/ { print $1, $4, $5, $6, $7 }' <<<"$output" | sort)
+	fsn stats c --json
+	assert_eq "$table" "$(shares)"
+	fsn detach c
+	fsn attach c cpu --by none --if comm==own-burn
+	until [[ $("$FUNCSNOOP" stats c --by process) == *own-burn* ]]; do
+		"$burn" -c 'for ((i = 0; i < 100000; i++)); do :; done'
+	done
+	fsn stats c --by process
+	assert_output_match '^ +PID +COMMAND +STATE +SHARE +CALLS$'
+	assert_output_match '^ *[0-9]+ +own-burn +ended +[0-9.]+ +[0-9]+$'
+	fsn detach c
+}

@@ -292,6 +292,17 @@ void stackless_notes(const struct report *r)
 		print_stackless(r, &r->group[i], NULL);
 }
 
+/* True if the table is of processes, or of other keys than stacks. */
+static bool shows_no_stacks(const struct report *r)
+{
+	if (r->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS))
+		return true;
+	for (size_t i = 0; i < r->choice->by_cnt; i++)
+		if (!strcmp(r->choice->by[i], "stack"))
+			return false;
+	return r->choice->by_cnt;
+}
+
 /* Prints the share of complete stacks, and the most frequent reason of the truncated ones. */
 static void print_ends(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -421,8 +432,10 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 	if (h.lost_blocks)
 		NOTE(&h, "%s not in the live memory: table full; attach the group again with --replace --limit allocations=N",
 			counted(h.lost_blocks, "block is", "blocks are").text);
-	print_ends(r, rg, f);
-	print_stackless(r, rg, f);
+	if (!shows_no_stacks(r)) {
+		print_ends(r, rg, f);
+		print_stackless(r, rg, f);
+	}
 	print_nameless(r, rg, f);
 	print_resultless(r, rg, f);
 	print_cpus(r, rg, f);

@@ -530,7 +530,7 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 	const struct node *n = &t->nodes[*at];
 	unsigned int indent = 2 * trie_branches(t, n);
 
-	struct figure_scope scope = { rg->elapsed_ns, 0, 0 };
+	struct figure_scope scope = { .elapsed_ns = rg->elapsed_ns };
 	const struct stats_func timed = { .timed = true, .split = t->split };
 	struct figures values;
 

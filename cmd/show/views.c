@@ -6,13 +6,24 @@
 #include "base/alloc.h"
 #include "proc/proc.h"
 #include "show/call.h"
+#include "show/stacks.h"
 #include "show/stats.h"
 #include "show/text.h"
 
 static struct figure_scope scope_of(const struct report_group *rg)
 {
-	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s),
-		stats_all_cost(rg->s) };
+	return (struct figure_scope) { .elapsed_ns = rg->elapsed_ns,
+		.all_ns = stats_all_time(rg->s),
+		.cost_ns = stats_all_cost(rg->s) };
+}
+
+/* The samples that shares are of. 0: the group has functions. */
+static uint64_t all_samples(const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
+		if (!group_func(rg->s->group, rg->s->funcs[i].fn).is_sample)
+			return 0;
+	return stats_all_calls(rg->s);
 }
 
 /* --- by function and library ---------------------------------------------------------------- */
@@ -196,6 +207,7 @@ struct process {
 	struct stats_proc p;
 	size_t functions;
 	uint64_t noise_ns; /* as of the function where it is most */
+	uint64_t user, kernel; /* samples by the mode of the CPU, as far as stacks tell */
 	uint64_t value;    /* that it is ordered by */
 };
 
@@ -231,6 +243,33 @@ static void add_process(void *to, const void *from)
 	const struct process *p = from;
 
 	process_add(to, &p->p, true, p->noise_ns);
+}
+
+struct processes {
+	struct process *of;
+	size_t cnt;
+};
+
+/* Callback that adds the samples of a stack to their process of the struct processes @arg. */
+static void add_mode(struct stacks *s, const struct stack *stack, const char *func,
+	const struct stats_row *row, void *arg)
+{
+	const struct processes *all = arg;
+	const struct process key = { .p = { .pid = row->pid, .start_ns = row->start_ns } };
+	struct process *p = all->cnt ? bsearch(&key, all->of, all->cnt, sizeof(key), compare_ids)
+				     : NULL;
+
+	if (p && stack->cnt)
+		*(stack_in_kernel(stack) ? &p->kernel : &p->user) += row->n.calls;
+}
+
+/* Known only if each sample of the process has a stack. */
+static void set_modes(const struct process *p, uint64_t samples, struct figures *ret)
+{
+	if (!samples || p->user + p->kernel != p->p.n.calls)
+		return;
+	figure_set_share(ret, FIGURE_USER_SHARE, p->user, samples);
+	figure_set_share(ret, FIGURE_KERNEL_SHARE, p->kernel, samples);
 }
 
 /* One entry for each process, sorted by pid and start. */
@@ -303,7 +342,8 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	grid_none(grid);
 	figures_of_process(&rest->p, NULL, scope, &values);
 	values.noise_ns = rest->noise_ns;
-	figure_set(&values, FIGURE_FUNCTIONS, rest->functions, rest->functions);
+	figure_set(&values, FIGURE_FUNCTIONS, rest->functions && !scope->all_samples,
+		rest->functions);
 	grid_figures(grid, &values);
 	grid_mark(grid, NULL); /* the row is not one process */
 }
@@ -344,7 +384,7 @@ static void fill_process(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_free_ struct process *all = NULL;
-	struct figure_scope scope = {};
+	struct figure_scope scope = { .all_samples = all_samples(rg) };
 	struct process ended = collect_ended(rg->s), sum = {};
 	struct figures values;
 	size_t cnt = 0;
@@ -352,6 +392,8 @@ static void fill_process(
 	all = collect(rg->s, &cnt);
 	scope.all_ns = stats_all_time(rg->s);
 	scope.cost_ns = stats_all_cost(rg->s);
+	if (scope.all_samples)
+		each_stack_row(rg, add_mode, &(struct processes) { all, cnt });
 	for (size_t i = 0; i < cnt; i++) {
 		process_add(&sum, &all[i].p, true, 0);
 		all[i].value = process_value(&all[i].p, r->choice->sort);
@@ -368,7 +410,8 @@ static void fill_process(
 		grid_count(grid, true, p->start_ns);
 		figures_of_process(p, NULL, &scope, &values);
 		values.noise_ns = all[i].noise_ns;
-		figure_set(&values, FIGURE_FUNCTIONS, true, all[i].functions);
+		set_modes(&all[i], scope.all_samples, &values);
+		figure_set(&values, FIGURE_FUNCTIONS, !scope.all_samples, all[i].functions);
 		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
@@ -475,7 +518,8 @@ static uint64_t keyed_time(const struct report *r, const struct report_group *rg
 static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
-	struct figure_scope scope = { rg->elapsed_ns, keyed_time(r, rg), stats_all_cost(rg->s) };
+	struct figure_scope scope = { rg->elapsed_ns, keyed_time(r, rg), stats_all_cost(rg->s),
+		all_samples(rg) };
 	struct figures values;
 
 	fill_sums(grid, r, rg, f->fn, row);

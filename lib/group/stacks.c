@@ -743,6 +743,11 @@ static struct elf_file *open_file(struct frame_file *file, pid_t pid)
 	return file->elf;
 }
 
+bool stack_in_kernel(const struct stack *stack)
+{
+	return stack->cnt && stack->frames[0] >> FSN_FRAME_SHIFT == KERNEL_FILE;
+}
+
 /* --- the kernel's --------------------------------------------------------------------------- */
 
 static int compare_symbols(const void *a, const void *b)

@@ -20,6 +20,9 @@ struct stack {
 	enum fsn_walk_end end;  /* why the walk stopped */
 };
 
+/* True if the thread was in the kernel: the innermost frame is the kernel's. */
+bool stack_in_kernel(const struct stack *stack);
+
 struct stacks;
 
 /*

@@ -56,6 +56,17 @@ void figure_set(struct figures *f, enum figure_id id, bool known, uint64_t n)
 	f->value[id].n = n;
 }
 
+static double split_share(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * part / all : 0;
+}
+
+void figure_set_share(struct figures *f, enum figure_id id, uint64_t part, uint64_t all)
+{
+	f->known |= FIGURE_BIT(id);
+	f->value[id].x = split_share(part, all);
+}
+
 /*
  * True if returns are traced, so that results and durations are known. False if the function is
  * only counted, or all its calls left through untracked tail calls.
@@ -73,11 +84,6 @@ static bool ends_seen(const struct stats_func *f)
 #define VALUE_PERCENT x
 #define VALUE_RATE    x
 #define VALUE_RATIO   x
-
-static double split_share(uint64_t part_ns, uint64_t all_ns)
-{
-	return all_ns ? 100.0 * part_ns / all_ns : 0;
-}
 
 /* @probes_ns is the overhead of nested probes; it cannot exceed that of all probes. */
 static uint64_t self_noise(uint64_t probes_ns, const struct figure_scope *scope)
@@ -117,11 +123,9 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 
 static void split_shares(const struct stats_proc *p, struct figures *ret)
 {
-	ret->known |= FIGURE_BIT(FIGURE_ON_CPU_SHARE) | FIGURE_BIT(FIGURE_QUEUED_SHARE) |
-		FIGURE_BIT(FIGURE_BLOCKED_SHARE);
-	ret->value[FIGURE_ON_CPU_SHARE].x = split_share(p->n.on_cpu_ns, SPLIT_OF(p));
-	ret->value[FIGURE_QUEUED_SHARE].x = split_share(p->n.queued_ns, SPLIT_OF(p));
-	ret->value[FIGURE_BLOCKED_SHARE].x = split_share(p->n.blocked_ns, SPLIT_OF(p));
+	figure_set_share(ret, FIGURE_ON_CPU_SHARE, p->n.on_cpu_ns, SPLIT_OF(p));
+	figure_set_share(ret, FIGURE_QUEUED_SHARE, p->n.queued_ns, SPLIT_OF(p));
+	figure_set_share(ret, FIGURE_BLOCKED_SHARE, p->n.blocked_ns, SPLIT_OF(p));
 }
 
 void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
@@ -146,6 +150,8 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	figure_set(ret, FIGURE_MAX, timed && p->n.max_ns, p->n.max_ns);
 	figure_set(ret, FIGURE_ERRORS, ends, p->n.errors);
 	figure_set(ret, FIGURE_SLOW, ends, p->n.slow);
+	if (scope && scope->all_samples)
+		figure_set_share(ret, FIGURE_SHARE, p->n.calls, scope->all_samples);
 	if (times && scope && scope->all_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_TIME);
 		ret->value[FIGURE_TIME].x =

@@ -260,6 +260,15 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		"Frees of memory that no tracked call has allocated.",                  \
 		f->memory.frees, f->memory.n.unknown_frees,                             \
 		AT(DOCUMENT, 190), AT(SAVED, 170))                                      \
+	X(SHARE, PERCENT, "share", "SHARE", NULL,                                       \
+		scope->all_samples, 100.0 * f->n.calls / scope->all_samples,            \
+		AT(ROW, 5, COLUMN_KNOWN), AT(PROCESS, 5, COLUMN_KNOWN))                 \
+	X(USER_SHARE, PERCENT, "user", "USER%", NULL,                                   \
+		false, 0,                                                               \
+		AT(PROCESS, 6, COLUMN_KNOWN))                                           \
+	X(KERNEL_SHARE, PERCENT, "kernel", "KERNEL%", NULL,                             \
+		false, 0,                                                               \
+		AT(PROCESS, 7, COLUMN_KNOWN))                                           \
 	X(FUNCTIONS, COUNT, "functions", "FUNCTIONS", NULL,                             \
 		false, 0,                                                               \
 		AT(LIBRARY, 10, 9), AT(PROCESS, 90, 5))
@@ -338,7 +347,12 @@ struct figure_scope {
 	uint64_t elapsed_ns; /* interval of the calls */
 	uint64_t all_ns;     /* time of all functions (self time if it is known) */
 	uint64_t cost_ns;    /* overhead of the probes of all functions */
+	uint64_t all_samples; /* of all threads of the machine, or of those that filters leave */
 };
+
+/* Sets a share of 100 % = @all. */
+void figure_set_share(struct figures *f, enum figure_id id, uint64_t part, uint64_t all);
+
 
 /*
  * Computes the metrics of mask @wanted for a function, or for several added up. Percentiles are

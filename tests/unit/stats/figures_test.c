@@ -66,7 +66,7 @@ static void test_known(void)
 	struct stats_func counted = { .n = { .calls = 5 } }, same = counted;
 	struct stats_func timed = { .timed = true,
 		.n = { .calls = 7, .returns = 4, .total_ns = 4000, .no_slot = 2 } };
-	const struct figure_scope scope = { 2000000000, 8000, 0 };
+	const struct figure_scope scope = { .elapsed_ns = 2000000000, .all_ns = 8000 };
 	struct figures f;
 
 	same.same = true;
