@@ -118,6 +118,17 @@ hint: did you mean 'shop::Cart::total'"
 
 # --- libtorch ------------------------------------------------------------------------------
 
+@test "a hint for the name of a scope has its members, the shortest name first" {
+	for name in Linear hz::Linear; do
+		fsn -s 1 attach g $name --lib "$FIX/libhazcxx.so" --dry-run
+		assert_stderr_match "^hint: did you mean 'hz::Linear::Linear' or 'hz::Linear::make'$"
+	done
+	fsn -s 1 attach g hz --lib "$FIX/libhazcxx.so" --dry-run
+	assert_stderr_match "^hint: did you mean 'hz::over'$"
+	fsn -s 1 attach g inear --lib "$FIX/libhazcxx.so" --dry-run
+	refute_stderr_match 'make'
+}
+
 need_torch() {
 	need_bpf
 	[[ -e $FIX/torchcall ]] || skip "no libtorch with headers here (Debian: libtorch-dev)"

@@ -17,7 +17,7 @@
 #define SHOWN_MAX 4096
 
 struct near {
-	struct suggest s;
+	struct suggest s, members; /* .members: of a scope of the wanted name, the shortest first */
 	char **strings;
 	size_t cnt;
 };
@@ -56,7 +56,16 @@ static bool has_near_ident(const char *mangled, const char *wanted)
 	return false;
 }
 
-/* Offers a demangled name, complete or by its last part. */
+/* True if @name is a member of @scope: "at::_ops::mm::call" of "mm" and of "_ops::mm". */
+static bool is_member(const char *name, const char *scope)
+{
+	size_t len = strlen(scope) + 2, end = last_part(name) - name;
+
+	return end >= len && !strncmp(name + end - len, scope, len - 2) &&
+		(end == len || (end >= len + 2 && !strncmp(name + end - len - 2, "::", 2)));
+}
+
+/* Offers a demangled name, complete, by its last part or by its scope. */
 static void offer_demangled(
 	struct near *n, const struct elf_name *name, bool qualified, const char *where)
 {
@@ -74,8 +83,19 @@ static void offer_demangled(
 	edits = suggest_distance(wanted, last_part(text));
 	if (edits != ~0u)
 		suggest_offer_at(&n->s, text, edits, where);
+	else if (is_member(text, n->s.wanted))
+		suggest_offer_at(&n->members, text, strlen(last_part(text)), where);
 	else if (qualified)
 		suggest_offer(&n->s, text, where);
+}
+
+/* One member is as good as a name with the wanted last part. */
+static void offer_member(struct near *n)
+{
+	if (!n->members.cnt)
+		return;
+	n->s.cnt -= n->s.cnt == SUGGEST_MAX;
+	suggest_offer_at(&n->s, n->members.names[0], 0, n->members.where[0]);
 }
 
 /* The identifier that a similar name probably shares: in "a::b::c", b rather than c. */
@@ -532,10 +552,12 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	if (imported && !stripped)
 		return hint_imported(r, a, importer, name, imported);
 	suggest_init(&n.s, letters);
+	suggest_init(&n.members, letters);
 	n.s.prefix = prefix;
 	for (size_t i = 0; !a->regex && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
+	offer_member(&n);
 	if (explain_inlined(r, a, suggest_is_near(&n.s), more))
 		return -ENOENT;
 	/*
