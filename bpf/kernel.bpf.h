@@ -154,8 +154,23 @@ struct {
 	__type(value, __u32);
 } fsn_syscalls SEC(".maps");
 
-/* The table's entry for system call @nr, or 0. */
-static __always_inline __u32 syscall_target(const struct task_struct *task, __u64 nr)
+/* Number of futex(2) if the calls that wait are a target of their own; 0: they are not. */
+const volatile __u32 fsn_futex = 0;
+
+/* include/uapi/linux/futex.h: FUTEX_WAIT, _LOCK_PI, _WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2 */
+#define FUTEX_WAITS    (1U << 0 | 1U << 6 | 1U << 9 | 1U << 11 | 1U << 13)
+#define FUTEX_COMMANDS 0x7f /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+
+/* True if the thread is in a call of futex(2) that waits: its second argument stays until the return. */
+static __always_inline bool futex_waits(struct task_struct *task)
+{
+	__u32 op = reg_arg((void *)bpf_task_pt_regs(task), 1) & FUTEX_COMMANDS;
+
+	return op < 32 && FUTEX_WAITS >> op & 1;
+}
+
+/* The table's entry for system call @nr of the current thread, or 0. */
+static __always_inline __u32 syscall_target(struct task_struct *task, __u64 nr)
 {
 	__u32 i = nr, *target;
 
@@ -163,6 +178,8 @@ static __always_inline __u32 syscall_target(const struct task_struct *task, __u6
 		return 0;
 	if (SYSCALL_IS_32BIT(task))
 		i += FSN_SYSCALLS;
+	else if (fsn_futex && nr == fsn_futex && futex_waits(task))
+		i = FSN_FUTEX_WAIT;
 	target = bpf_map_lookup_elem(&fsn_syscalls, &i);
 	return target ? *target : 0;
 }
@@ -266,6 +283,8 @@ static __always_inline void syscall_over(
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
+	if (fsn_locks_known)
+		row_locked(fn, slot);
 	call_over(bpf_get_current_task_btf(), false, set, slot, fn, run, result, READ(ctl.streams), true, true);
 	run_late(run, fn);
 }

@@ -504,6 +504,7 @@ __noinline int mapping_name(struct mapping *m)
  */
 
 const volatile bool fsn_called_known = false;
+const volatile bool fsn_locks_known = false; /* the same for locks in static data */
 
 #define RETURNS_LOOK 80 /* more than the kernel's maximum per thread */
 
@@ -563,6 +564,7 @@ struct called_at {
 	struct fsn_file_id id;
 	__u64 offset; /* to be added to the address */
 	__u64 dentry; /* struct dentry, which may be freed at any time */
+	__u64 start;  /* of the mapping */
 };
 
 /* Callback of bpf_find_vma(): copies the identity of the mapped file. */
@@ -572,6 +574,7 @@ static long called_here(
 	struct file___path *file = (void *)vma->vm_file;
 	struct inode *inode;
 
+	here->start = vma->vm_start;
 	if (!file)
 		return 0;
 	inode = vma->vm_file->f_inode;
@@ -603,6 +606,31 @@ __noinline int called_keep(__u32 i, __u64 addr)
 	to->id = here.id;
 	to->offset = addr - 1 + here.offset;
 	to->start = task->group_leader->start_boottime;
+	publish(&to->addr, addr);
+	return 0;
+}
+
+/*
+ * The same for a lock, at each wait until it is saved. Data that begins as zeros has no file, and
+ * comes after data that has one; so does other memory, for which the offset is beyond the data.
+ */
+__noinline int lock_keep(__u32 i, __u64 addr)
+{
+	struct fsn_called *to = bpf_map_lookup_elem(&fsn_called, &i);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 start = task->group_leader->start_boottime;
+	struct called_at here = {};
+
+	if (!to || (to->addr == addr && to->start == start) ||
+		bpf_find_vma(task, addr, called_here, &here, 0))
+		return 0;
+	if (!here.id.ino && bpf_find_vma(task, here.start - 1, called_here, &here, 0))
+		here.id.ino = 0;
+	if (here.id.ino)
+		file_name(&here.id, here.dentry);
+	to->id = here.id;
+	to->offset = addr + here.offset;
+	to->start = start;
 	publish(&to->addr, addr);
 	return 0;
 }

@@ -343,7 +343,7 @@ static __always_inline __u64 part_stack(const struct pt_regs *ctx)
 static __always_inline __u64 part_word(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i)
 {
-	if (IS_PART(FSN_BY_NUMBER) || IS_PART(FSN_BY_KERNEL))
+	if (IS_PART(FSN_BY_NUMBER) || IS_PART(FSN_BY_KERNEL) || IS_PART(FSN_BY_LOCK))
 		return part_number(ctx, p);
 	if (IS_PART(FSN_BY_CLASS))
 		return key_class(part_number(ctx, p));
@@ -507,6 +507,23 @@ static __always_inline void row_called(
 	for (__u32 n = 0; n < FSN_KEYS; n++)
 		if (n < fsn_key_cnt && keyed->key[n].what == FSN_BY_CALLER)
 			called_keep(i & ~ROW_NEW, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+}
+
+/* Saves the file of the lock that the call in @slot has waited for, if it has one. */
+static __noinline int row_locked(__u32 fn, __u32 slot)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	const __u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot);
+	__u32 i = kept ? *kept : FSN_NO_ROW;
+	const struct fsn_key *key = bpf_map_lookup_elem(&fsn_keys, &i);
+
+	if (!keyed || !key)
+		return 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (n < fsn_key_cnt && keyed->key[n].what == FSN_BY_LOCK)
+			lock_keep(i, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+	return 0;
 }
 
 /* Claims the free row @i. False if another CPU has claimed it. */

@@ -149,6 +149,7 @@ hint_table() {
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use %s, with its code, or build it with -fno-inline|a function that was inlined|a function that was inlined is counted with those that have its code
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
+		use preset locks, or 'arg:lock' for an argument of that name|--by lock without futex(2)|a key of locks is for waits in futex
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
 		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
 		cgroup v2 is not mounted|--cgroup where it is not|a cgroup is a directory of cgroup v2
@@ -632,6 +633,16 @@ meant() { # FUNCTION MEANT
 }
 
 # --- options ------------------------------------------------------------------------------------
+
+@test "hint: a key of locks is for waits in futex" {
+	fsn -s 2 attach g fix_add --lib "$LIB" --by lock
+	assert_stderr_match "--by 'lock': no function is known to wait for locks$"
+	assert_stderr_match "^hint: use preset locks, or 'arg:lock' for an argument of that name$"
+	fsn attach locks --pid $$
+	fsn stats locks --by lock
+	fsn -s 2 attach g s:futex --by lock,caller
+	assert_stderr_match "--by caller cannot be combined with '--by lock'$"
+}
 
 @test "hint: words of --by that are no key of --key" {
 	fsn -s 2 attach g fix_add --lib "$LIB" --key stack

@@ -46,6 +46,7 @@ struct fsn_meta {
 	unsigned int key_wide;      /* a key has FSN_KEY_WIDE words, not one */
 	/* 1 + number of the key that is the caller; 0: none */
 	unsigned int key_caller;
+	unsigned int key_lock;      /* the same for the lock */
 	unsigned int key_kernel;    /* the same for the GPU kernel launched */
 	unsigned int key_cgroup;    /* the same for the cgroup */
 	unsigned int key_stack;     /* the same for the stack */

@@ -202,6 +202,8 @@ enum fsn_kind {
 /* the child that it creates also returns from it, with 0 */
 #define FSN_SYSCALL_CHILD (1U << 30)
 #define FSN_SYSCALL_OTHER (1U << 31) /* it may return under the number of another call */
+/* no call has this number: its entry is for the calls of futex(2) that wait */
+#define FSN_FUTEX_WAIT    (FSN_SYSCALLS - 1)
 
 /*
  * Events (USDT probes, tracepoints) describe the location of their arguments, which can
@@ -429,6 +431,7 @@ enum fsn_by {
 	/* of a sum: of arguments, or of words in memory that an argument points to */
 	FSN_BY_PRODUCT,
 	FSN_BY_POINTED, /* of a sum: the word that an argument points to when the call returns */
+	FSN_BY_LOCK,   /* the lock at the address in an argument */
 	FSN_BY_CNT
 };
 

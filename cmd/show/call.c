@@ -544,7 +544,7 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 		return !p->is_address;
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
 		return p->by != FSN_BY_CALLER && p->by != FSN_BY_KERNEL &&
-			p->by != FSN_BY_COMMUNICATOR;
+			p->by != FSN_BY_COMMUNICATOR && p->by != FSN_BY_LOCK;
 	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
 }
 
@@ -581,7 +581,7 @@ const char *key_name(const struct func_types *t, const struct func_part *p,
 	if (p->by == FSN_BY_COMMUNICATOR)
 		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
 					       : NULL;
-	if (p->by == FSN_BY_CALLER)
+	if (p->by == FSN_BY_CALLER || p->by == FSN_BY_LOCK)
 		return row->place;
 	if (p->by == FSN_BY_KERNEL)
 		return row->kernel;
@@ -754,6 +754,7 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 
 	switch (p->by) {
 	case FSN_BY_NUMBER:
+	case FSN_BY_LOCK:
 		return call_has_args(c->call) && c->types &&
 			call_arg_number(c->types, p->arg, c->call, c->more, word);
 	case FSN_BY_CLASS:
@@ -831,7 +832,7 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 static bool is_in_line(const struct func_part *p)
 {
 	return p->by != FSN_BY_CALLER && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
-		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER;
+		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER && p->by != FSN_BY_LOCK;
 }
 
 /* Returns false if the call has no such sum, or it is not known. */

@@ -97,8 +97,8 @@ void fill_total(struct grid *grid, const struct stats *s, const struct figure_sc
 /* --- keys ---------------------------------------------------------------------------------------- */
 
 /*
- * Returns @row with only the requested keys and without its process. A caller has a different
- * address in each process, so its interned name replaces the address.
+ * Returns @row with only the requested keys and without its process. A caller or a lock has a
+ * different address in each process, so its interned name replaces the address.
  */
 static struct stats_row projected(const struct report_group *rg, const struct func_keys *keys,
 	const struct stats_row *row)
@@ -112,7 +112,8 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
 			FSN_KEY_TEXT);
-		if (keys->key[rg->by[i]].by == FSN_BY_CALLER && row->place)
+		if ((keys->key[rg->by[i]].by == FSN_BY_CALLER ||
+			    keys->key[rg->by[i]].by == FSN_BY_LOCK) && row->place)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
 		if (keys->key[rg->by[i]].by == FSN_BY_KERNEL && row->kernel)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->kernel;

@@ -379,6 +379,14 @@ static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT]
 		waits[list->offsets[i]] = 1 + (list->cookies[i] & FSN_COOKIE_FN_MASK);
 }
 
+static bool has_offset(const struct probe_list *list, unsigned long offset)
+{
+	for (size_t i = 0; i < list->probes.cnt; i++)
+		if (list->offsets[i] == offset)
+			return true;
+	return false;
+}
+
 /* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */
 static uint64_t maps_memory(const struct engine *e, bool grow)
 {
@@ -474,6 +482,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		if (probes.lists[i].probes.cnt) {
 			if (probes.lists[i].prog == ENGINE_WAIT)
 				choose_waits(&probes.lists[i], spec.waits);
+			if (probes.lists[i].prog == ENGINE_SYS_ENTER)
+				spec.futex_waits = has_offset(&probes.lists[i], FSN_FUTEX_WAIT);
 			spec.progs |= 1U << probes.lists[i].prog;
 			if (probes.lists[i].prog == ENGINE_FENTRY)
 				spec.clone_first = &probes.lists[i].probes;

@@ -149,6 +149,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].product = known->product;
 		funcs[i].kernel = known->kernel;
 		funcs[i].named = known->named;
+		funcs[i].lock = known->lock;
 		funcs[i].memory = &known->memory;
 	}
 	return funcs;
@@ -720,6 +721,7 @@ static void describe_meta(
 	meta->sum_cnt = keys->sum_cnt;
 	meta->key_wide = d->key_wide;
 	meta->key_caller = keys_at(keys, FSN_BY_CALLER);
+	meta->key_lock = keys_at(keys, FSN_BY_LOCK);
 	meta->key_kernel = keys_at(keys, FSN_BY_KERNEL);
 	meta->key_cgroup = keys_at(keys, FSN_BY_CGROUP);
 	meta->key_stack = keys_at(keys, FSN_BY_STACK);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -186,6 +187,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
 		!(spec->progs & (TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE)) &&
 		kernel_finds_mappings();
+	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
 	e->skel->rodata->fsn_asked = spec->asked;
 	e->skel->rodata->fsn_key_late = spec->key_late;
@@ -281,7 +283,8 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.gpus = spec->progs & 1U << ENGINE_GPU,
 		.block_sets = block_sets(spec),
 		.places = spec->place_cnt,
-		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
+		.callers = spec->keys && (keys_at(spec->keys, FSN_BY_CALLER) ||
+					      keys_at(spec->keys, FSN_BY_LOCK)),
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
 		.pythons = spec->python,
@@ -368,6 +371,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_user_stacks = spec->stacks == STACKS_OF_USER;
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
 	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
+	e->skel->rodata->fsn_futex = spec->futex_waits ? SYS_futex : 0;
 	e->skel->rodata->fsn_spans = spec->spans;
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;

@@ -92,7 +92,8 @@ struct engine_spec {
 	enum kind_stacks stacks;
 	uint32_t waits[WAIT_CNT]; /* 1 + number of the target for this wait; 0: no target */
 	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
-	bool traces_calls;   /* some target is a system call */
+	bool traces_calls;   /* some target is a system call, */
+	bool futex_waits;    /* and one is the calls of futex(2) that wait */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
 	const struct link_probes *clone_first;
 	unsigned int progs;  /* programs to load, as a mask of 1 << enum engine_prog */

@@ -430,6 +430,7 @@ static int segments_read(struct elf_file *f, struct err *err)
 			.addr = ph.p_vaddr,
 			.offset = ph.p_offset,
 			.size = ph.p_filesz,
+			.memory = ph.p_memsz,
 			.exec = ph.p_flags & PF_X,
 			.write = ph.p_flags & PF_W,
 		};
@@ -657,6 +658,40 @@ int elf_file_offset_to_addr(const struct elf_file *f, uint64_t offset, uint64_t 
 		return 0;
 	}
 	return -ERANGE;
+}
+
+bool elf_file_head_to_addr(const struct elf_file *f, uint64_t after, uint64_t *ret_addr)
+{
+	for (size_t i = 0; i < f->segment_cnt; i++)
+		if (!f->segments[i].offset) {
+			*ret_addr = f->segments[i].addr + after;
+			return true;
+		}
+	return false;
+}
+
+bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr)
+{
+	for (size_t i = 0; i < f->segment_cnt; i++) {
+		const struct elf_segment *s = &f->segments[i];
+
+		if (!s->write || offset < s->offset || offset - s->offset >= s->memory)
+			continue;
+		*ret_addr = s->addr + (offset - s->offset);
+		return true;
+	}
+	return false;
+}
+
+bool elf_file_is_data(const struct elf_file *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->segment_cnt; i++) {
+		const struct elf_segment *s = &f->segments[i];
+
+		if (s->write && addr >= s->addr && addr - s->addr < s->memory)
+			return true;
+	}
+	return false;
 }
 
 /* --- The code that the kernel has mapped into this process, as into all others: vdso(7) ---------- */

@@ -259,6 +259,12 @@ const struct elf_name *elf_name_next(const struct elf_file *f, const struct elf_
 const struct elf_func *elf_file_func_at(const struct elf_file *f, uint64_t addr);
 
 /*
+ * Finds the variable whose symbol covers @addr; it begins at *@ret_begin. The caller frees its name.
+ * Reads the symbol tables again. Returns NULL if there is none.
+ */
+char *elf_file_variable_at(struct elf_file *f, uint64_t addr, uint64_t *ret_begin);
+
+/*
  * Returns 1 if .dynsym defines or imports @name, or another table defines it; 0 if not, or an error
  * of elf_file_funcs(). A name that ends in '*' matches all names with that prefix ("_Unwind_*").
  */
@@ -294,6 +300,16 @@ _must_check_ int elf_file_addr_to_offset(
 	const struct elf_file *f, uint64_t addr, uint64_t *ret_offset);
 _must_check_ int elf_file_offset_to_addr(
 	const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
+
+/*
+ * The same for data: for the byte at distance @after from the file's start in memory, and for an
+ * offset of writable data, which may be beyond the bytes in the file. False if there is no such segment.
+ */
+bool elf_file_head_to_addr(const struct elf_file *f, uint64_t after, uint64_t *ret_addr);
+bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
+
+/* True if @addr is in a writable segment, with the part that begins as zeros. */
+bool elf_file_is_data(const struct elf_file *f, uint64_t addr);
 
 /*
  * Returns the bytes at a virtual address in any segment, with the number left in it in *ret_size,

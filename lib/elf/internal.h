@@ -41,7 +41,8 @@ struct elf_mem {
 };
 
 struct elf_segment {
-	uint64_t addr, offset, size; /* size: bytes in the file */
+	uint64_t addr, offset, size; /* size: bytes in the file, */
+	uint64_t memory;             /* and with those that begin as zeros */
 	bool exec, write;
 };
 

@@ -745,6 +745,47 @@ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs, size_t
 	return 0;
 }
 
+/* Finds the variable at @addr in one table; a global name is preferred to a local one. */
+static bool variable_read(struct elf_file *f, const struct elf_mem *mem, enum elf_table table,
+	uint64_t addr, char **ret_name, uint64_t *ret_begin)
+{
+	__cleanup(table_done) struct table t = { .f = f, .mem = mem, .which = table };
+	bool found;
+
+	if (table_open(&t, &found, NULL) || !found)
+		return false;
+	for (size_t i = 1; i < t.at.cnt; i++) {
+		const char *name;
+		Elf64_Sym sym;
+		uint32_t len;
+
+		memcpy(&sym, t.at.syms + i * sizeof(sym), sizeof(sym));
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+			addr < sym.st_value || addr - sym.st_value >= sym.st_size ||
+			(*ret_name && ELF64_ST_BIND(sym.st_info) == STB_LOCAL) ||
+			name_at(&t, sym.st_name, &name, &len, NULL) || !len)
+			continue;
+		free(*ret_name);
+		*ret_name = xstrndup(name, strcspn(name, "@"));
+		*ret_begin = sym.st_value;
+	}
+	return *ret_name;
+}
+
+char *elf_file_variable_at(struct elf_file *f, uint64_t addr, uint64_t *ret_begin)
+{
+	const struct elf_mem *mem;
+	enum elf_table table;
+	char *name = NULL;
+
+	if (variable_read(f, &f->mem, ELF_TABLE_SYMTAB, addr, &name, ret_begin) ||
+		variable_read(f, &f->mem, ELF_TABLE_DYNSYM, addr, &name, ret_begin))
+		return name;
+	if (elf_debug_open(f, &table, &mem))
+		variable_read(f, mem, table, addr, &name, ret_begin);
+	return name;
+}
+
 bool elf_file_names_known(const struct elf_file *f)
 {
 	return f->info.is_static ? f->has_symtab : f->has_dynsym;

@@ -27,6 +27,7 @@ static const struct {
 	{ "result", FSN_BY_RESULT },
 	{ "stack", FSN_BY_NONE },
 	{ "kernel", FSN_BY_KERNEL },
+	{ "lock", FSN_BY_LOCK },
 	{ "communicator", FSN_BY_COMMUNICATOR },
 	{ "function", FSN_BY_NONE },
 	{ "process", FSN_BY_NONE },
@@ -89,6 +90,9 @@ int keys_add(struct keys *k, const char *text, struct err *err)
 		if (k->key_cnt == FSN_KEYS)
 			return err_set(err, -ERR_USAGE, "--by: at most %d of them", FSN_KEYS);
 		k->key[k->key_cnt++] = name;
+		if (keys_at(k, FSN_BY_CALLER) && keys_at(k, FSN_BY_LOCK))
+			return err_set(err, -ERR_USAGE,
+				"--by caller cannot be combined with '--by lock'");
 		if (!text[len])
 			return 0;
 		text += len + 1;
@@ -219,6 +223,20 @@ static int bind_kernel(
 	return 0;
 }
 
+static int bind_lock(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	int code = f->lock && f->regs != FSN_REGS_UNKNOWN
+		? condition_arg_at(f, f->lock - 1, &ret->where, ret_why)
+		: -ENOENT;
+
+	if (code)
+		return code;
+	ret->what = FSN_BY_LOCK;
+	ret->width = 64;
+	ret->arg = f->has_args ? f->lock : 0;
+	return 0;
+}
+
 /* Binds a function that stores a kernel handle for its caller, but does not launch the kernel. */
 static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 {
@@ -343,6 +361,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_communicator(f, ret, ret_why);
 	if (name->by == FSN_BY_KERNEL)
 		return bind_kernel(f, ret, ret_why);
+	if (name->by == FSN_BY_LOCK)
+		return bind_lock(f, ret, ret_why);
 	if (strstr(name->name, "->")) {
 		*ret_why = "is a member, and those are keys only";
 		return is_sum ? -EINVAL : bind_member(f, name, i, ret, ret_why);
@@ -422,6 +442,11 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 			return err_set(err, -ERR_USAGE,
 				"%s '%s': no function is known to launch kernels", option,
 				names[i].name);
+		if (names[i].by == FSN_BY_LOCK) {
+			err_set(err, -ERR_USAGE, "%s '%s': no function is known to wait for locks",
+				option, names[i].name);
+			return err_hint(err, "use preset locks, or 'arg:lock' for an argument of that name");
+		}
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
 		condition_hint(funcs, cnt, names[i].name, err);

@@ -150,6 +150,15 @@ static struct code_known *file_of(struct callers *c, pid_t pid, const struct pro
 	return known;
 }
 
+/* Converts the offset of code or data to an address. False if it is neither. */
+static bool has_addr(const struct code_at *at, bool is_data, uint64_t *ret_addr)
+{
+	if (!at->known || !at->known->elf)
+		return false;
+	return is_data ? elf_file_offset_to_data(at->known->elf, at->offset, ret_addr)
+		       : !elf_file_offset_to_addr(at->known->elf, at->offset, ret_addr);
+}
+
 /* Finds the file and offset that a running process has mapped at @addr. False if there is none. */
 static bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
@@ -162,8 +171,7 @@ static bool callers_code(
 	ret->known = file_of(c, pid, map);
 	ret->file = base_of(map->path);
 	ret->offset = addr - map->start + map->offset;
-	if (!ret->known || !ret->known->elf ||
-		elf_file_offset_to_addr(ret->known->elf, ret->offset, &ret->addr))
+	if (!has_addr(ret, false, &ret->addr))
 		ret->known = NULL;
 	return true;
 }
@@ -204,6 +212,51 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
 	if (!put_function(&at, ret))
 		put_place(ret->text, sizeof(ret->text), at.file, at.offset + 1);
+	return true;
+}
+
+/* --- static data ---------------------------------------------------------------------------- */
+
+/* Finds the file with the data at @addr: the last one that begins before it. */
+static const struct proc_map *map_before(const struct proc_maps *maps, uint64_t addr)
+{
+	const struct proc_map *map = NULL;
+
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].head && maps->maps[i].head <= addr &&
+			(!map || maps->maps[i].head > map->head))
+			map = &maps->maps[i];
+	return map;
+}
+
+/* Writes "variable", "variable+0x10" or, without a symbol, "file+0x4010". */
+static void put_data(const struct code_at *at, struct fsn_caller *to)
+{
+	uint64_t begin = 0;
+	_cleanup_free_ char *name = elf_file_variable_at(at->known->elf, at->addr, &begin);
+	_cleanup_free_ char *plain = name ? demangle(name, DEMANGLE_NAME) : NULL;
+
+	if (name && begin == at->addr)
+		snprintf(to->text, sizeof(to->text), "%s", plain ? plain : name);
+	else
+		put_place(to->text, sizeof(to->text), plain ? plain : name ? name : at->file,
+			at->addr - begin);
+}
+
+bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+	struct fsn_caller *ret)
+{
+	const struct proc_map *map = map_before(&proc_of(c, pid, start_ns)->maps, addr);
+	struct code_at at = {};
+
+	at.known = map ? file_of(c, pid, map) : NULL;
+	if (!at.known || !at.known->elf ||
+		!elf_file_head_to_addr(at.known->elf, addr - map->head, &at.addr) ||
+		!elf_file_is_data(at.known->elf, at.addr))
+		return false;
+	at.file = base_of(map->path);
+	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
+	put_data(&at, ret);
 	return true;
 }
 
@@ -299,8 +352,8 @@ static struct code_known *file_kept(struct callers *c, const struct fsn_file_id 
 	return known;
 }
 
-static bool code_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	struct fsn_file_name *ret_name, struct code_at *ret)
+static bool place_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
+	bool is_data, struct fsn_file_name *ret_name, struct code_at *ret)
 {
 	if (group_fd(g, MAPID_FILE_NAMES) < 0 ||
 		bpf_map_lookup_elem(group_fd(g, MAPID_FILE_NAMES), &called->id, ret_name) || !ret_name->cnt)
@@ -308,8 +361,7 @@ static bool code_kept(struct callers *c, const struct group *g, const struct fsn
 	ret_name->part[0][FSN_NAME_PART - 1] = '\0';
 	*ret = (struct code_at) { .offset = called->offset };
 	ret->known = file_kept(c, &called->id, ret_name);
-	if (!ret->known || !ret->known->elf ||
-		elf_file_offset_to_addr(ret->known->elf, ret->offset, &ret->addr))
+	if (!has_addr(ret, is_data, &ret->addr))
 		ret->known = NULL;
 	return true;
 }
@@ -320,11 +372,25 @@ bool callers_name_kept(struct callers *c, const struct group *g, const struct fs
 	struct fsn_file_name name;
 	struct code_at at;
 
-	if (!code_kept(c, g, called, &name, &at))
+	if (!place_kept(c, g, called, false, &name, &at))
 		return false;
 	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
 	if (!put_function(&at, ret))
 		put_place(ret->text, sizeof(ret->text), name.part[0], at.offset + 1);
+	return true;
+}
+
+bool callers_name_data_kept(struct callers *c, const struct group *g,
+	const struct fsn_called *called, struct fsn_caller *ret)
+{
+	struct fsn_file_name name;
+	struct code_at at;
+
+	if (!place_kept(c, g, called, true, &name, &at) || !at.known)
+		return false;
+	at.file = name.part[0];
+	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
+	put_data(&at, ret);
 	return true;
 }
 
@@ -336,7 +402,7 @@ bool callers_line(struct callers *c, const struct group *g, const struct stats_r
 	struct code_at at;
 
 	if (!callers_code(c, row->pid, row->start_ns, addr - 1, &at) &&
-		!(called && code_kept(c, g, called, &name, &at)))
+		!(called && place_kept(c, g, called, false, &name, &at)))
 		return false;
 	if (!at.known || !elf_lines_at(at.known->elf, at.addr, line) || !line[0].line)
 		return false;

@@ -157,7 +157,18 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
 	struct fsn_caller *ret);
 
 /*
- * Names it from the record of the BPF programs; the process may have exited. Returns "file+0x1f",
+ * Names the static data at @addr in the same way: "variable", "variable+0x10", or "file+0x4010" with
+ * an address as in the file's symbol table. Returns false for other memory, such as the heap.
+ */
+bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+	struct fsn_caller *ret);
+
+/* Names it from the record of the BPF programs. Returns false also if the file cannot be found. */
+bool callers_name_data_kept(struct callers *c, const struct group *g,
+	const struct fsn_called *called, struct fsn_caller *ret);
+
+/*
+ * Names a caller from the record of the BPF programs; the process may have exited. Returns "file+0x1f",
  * with the recorded file name, if that file cannot be found any more.
  */
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,

@@ -375,12 +375,18 @@ static void table_done(struct table *t)
 	callers_free(t->callers);
 }
 
-/* Reads the names of callers that an earlier reader has stored. */
+/* 1 + number of the key that is a place in memory, caller or lock; 0: none. */
+static unsigned int place_key(const struct group *g)
+{
+	return g->meta.key_caller ? g->meta.key_caller : g->meta.key_lock;
+}
+
+/* Reads the names of places that an earlier reader has stored. */
 static int callers_read(const struct group *g, struct table *t)
 {
 	int fd = group_map_fd(g, MAPID_CALLERS, "callers", NULL);
 
-	if (!g->meta.key_caller || g->meta.key_caller > FSN_KEYS || !t->keys || fd < 0)
+	if (!place_key(g) || place_key(g) > FSN_KEYS || !t->keys || fd < 0)
 		return 0;
 	t->places = xcalloc(g->meta.row_cnt, sizeof(*t->places));
 	return map_read_sparse(fd, g->meta.row_cnt, sizeof(*t->places), t->places);
@@ -506,7 +512,15 @@ static bool name_ended(
 	struct fsn_called called;
 
 	return called_of(g, i, addr, start_ns, &called) &&
-		callers_name_kept(t->callers, g, &called, &t->places[i]);
+		(g->meta.key_caller ? callers_name_kept : callers_name_data_kept)(
+			t->callers, g, &called, &t->places[i]);
+}
+
+static bool name_running(const struct group *g, const struct table *t, const struct stats_row *row,
+	uint64_t addr, struct fsn_caller *place)
+{
+	return (g->meta.key_caller ? callers_name : callers_name_data)(
+		t->callers, row->pid, row->start_ns, addr, place);
 }
 
 #define LINE_LEN 256
@@ -527,15 +541,15 @@ static const char *line_of(const struct group *g, const struct table *t, uint32_
 	return callers_intern(s, text);
 }
 
-/* Names the caller of a row and stores the name. A reader without write permission repeats this. */
+/* Names the caller or lock of a row and stores the name. A reader without write permission repeats this. */
 static void name_caller(const struct group *g, const struct stats_view *view,
 	const struct table *t, uint32_t i, struct stats *s, struct stats_row *row)
 {
 	struct fsn_caller *place = &t->places[i];
-	uint64_t addr = stats_row_word(row, g->meta.key_caller - 1);
+	uint64_t addr = stats_row_word(row, place_key(g) - 1);
 
 	if (place->addr != addr || place->start != row->start_ns) {
-		if (!addr || (!callers_name(t->callers, row->pid, row->start_ns, addr, place) &&
+		if (!addr || (!name_running(g, t, row, addr, place) &&
 				     !name_ended(g, t, i, addr, row->start_ns)))
 			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_CALLERS), &i, place, 0);
@@ -660,7 +674,7 @@ int stats_read_names(const struct group *g, struct stats **ret_stats, struct err
 		return code;
 	s->funcs = xcalloc(g->meta.fn_cnt, sizeof(*s->funcs));
 	s->group = g;
-	if (g->meta.key_caller || g->meta.key_kernel)
+	if (place_key(g) || g->meta.key_kernel)
 		s->func_cnt = g->meta.fn_cnt;
 	code = s->func_cnt ? stats_read_rows(g, &view, s, &raw) : 0;
 	if (code)
@@ -685,7 +699,7 @@ void stats_name_rows(struct bpffs *fs, const struct group *g, uint32_t *seen)
 	_cleanup_stats_ struct stats *s = NULL;
 	struct fsn_ctl ctl;
 
-	if ((!g->meta.key_caller && !g->meta.key_kernel) || group_ctl(g, &ctl, NULL) ||
+	if ((!place_key(g) && !g->meta.key_kernel) || group_ctl(g, &ctl, NULL) ||
 		ctl.rows == *seen)
 		return;
 	*seen = ctl.rows;

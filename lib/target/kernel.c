@@ -253,6 +253,7 @@ static const struct preset_func *syscall_know(const struct syscall_lookup *f, en
 		.judge = { .kind = FSN_JUDGE_NEGATIVE, .width = 64 },
 		.args = known->args,
 	};
+	known->func.lock = abi == SYSCALL_NATIVE && !strcmp(name, "futex");
 	if (abi == SYSCALL_32BIT) {
 		known->func.ret_text = "int";
 		known->func.ret.size = 4;
@@ -269,17 +270,28 @@ static const struct preset_func *syscall_know(const struct syscall_lookup *f, en
 
 /* --- system calls, by name ------------------------------------------------------------------ */
 
+_Static_assert(SYSCALL_NUMBERS == FSN_SYSCALLS, "slots are indexes of the BPF programs' table");
+
+/* The kernel's name of the call in @slot, or NULL. */
+static const char *kernel_name_of(unsigned int slot)
+{
+	if (slot == FSN_FUTEX_WAIT)
+		return "futex";
+	return syscall_name(slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT,
+		slot % SYSCALL_NUMBERS);
+}
+
 /*
  * The slot of a call is its number; 32-bit calls follow the native ones. Formats its name as in
- * options and output: "openat", "32:open". Returns false if there is none.
+ * options and output: "openat", "32:open", "futex:wait". Returns false if there is none.
  */
 static bool name_of(unsigned int slot, char *buf, size_t size)
 {
-	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
-	const char *name = syscall_name(abi, slot % SYSCALL_NUMBERS);
+	const char *name = kernel_name_of(slot);
 
 	if (name)
-		snprintf(buf, size, "%s%s", abi == SYSCALL_32BIT ? ABI_32BIT : "", name);
+		snprintf(buf, size, "%s%s%s", slot < SYSCALL_NUMBERS ? "" : ABI_32BIT, name,
+			slot == FSN_FUTEX_WAIT ? ":wait" : "");
 	return name;
 }
 
@@ -288,8 +300,9 @@ static int syscall_names(struct lookup *l, struct err *err)
 	char name[NAME_LEN];
 	int code = 0;
 
+	/* A pattern selects whole calls. */
 	for (unsigned int slot = 0; !code && slot < 2 * SYSCALL_NUMBERS; slot++)
-		if (name_of(slot, name, sizeof(name)))
+		if (!(l->glob && slot == FSN_FUTEX_WAIT) && name_of(slot, name, sizeof(name)))
 			code = lookup_offer(l,
 				l->suggests ? targets_text(l->targets, name) : name, &slot, err);
 	return code;
@@ -304,7 +317,7 @@ static int syscall_make(
 	t->object = &syscalls;
 	t->offset = slot;
 	t->symbol = targets_text(l->targets, name);
-	t->known = syscall_know(l->by, abi, syscall_name(abi, slot % SYSCALL_NUMBERS), l->req->known);
+	t->known = syscall_know(l->by, abi, kernel_name_of(slot), l->req->known);
 	return 0;
 }
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Contended locks: calls of futex(2) that wait, by lock.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+# Starts OWN, a copy of the fixture, attaches to it with ARGs, and lets it make its waits; its lines
+# are in $said. It goes on until `tell c`.
+contend() { # ROUNDS ARG...
+	cp "${FIXTURE-$FIX/contend}" "$BATS_TEST_TMPDIR/contend"
+	start_bg c "$BATS_TEST_TMPDIR/contend" --wait --wait-end "$1"
+	wait_ready c
+	fsn attach "${@:2}" --pid "$(bg_pid c)"
+	tell c
+	wait_line -t 120 c '^done'
+	said=$(grep -v '^\(ready\|done\)' "$(bg_out c)")
+}
+
+# $output has the rows that the program tells: their names, addresses and waits; times are within
+# the bounds that it measured.
+rows_match() {
+	local name addr cnt least most all=
+
+	while read -r name addr cnt least most; do
+		assert_json "[.[0].functions[] | select(.name == \"futex:wait\") | .rows[]
+			| select(.key.lock.value == \"$addr\")
+			| [.key.lock.name // \"-\", .calls, .returns, .total_ns >= $least and .total_ns <= $most]]" \
+			"[[\"$name\",$cnt,$cnt,true]]" "$least to $most ns"
+		all+=+$cnt
+	done <<<"$said"
+	assert_json '.[0].functions[] | select(.name == "futex:wait") | [.calls, .errors, (.rows | length)]' \
+		"[$((all)),0,3]"
+}
+
+# bats test_tags=core,arch
+@test "locks: waits and times of each lock match the program, and static locks have names" {
+	contend 5 locks --name g
+	fsn stats g --json
+	rows_match
+	fsn stats g --by lock
+	assert_output_match 'futex:wait +far_locks\+0x1d4c0 +10 '
+	fsn detach g
+}
+
+@test "locks: static locks of an exited program have names if no command looked before" {
+	contend 2 locks --name g
+	tell c
+	wait_bg c
+	fsn stats g --json
+	rows_match
+	fsn detach g
+}
+
+@test "locks: without symbols static locks have the file and their address in it" {
+	local addr
+
+	addr=$(nm "$FIX/contend" | sed -n 's/^0*\([0-9a-f]*\) b near_lock$/\1/p')
+	FIXTURE=$BATS_TEST_TMPDIR/bare
+	strip -o "$FIXTURE" "$FIX/contend"
+	contend 1 locks --name g
+	fsn stats g --json
+	assert_json "[.[0].functions[].rows[].key.lock.name | select(. == \"contend+0x$addr\")] | length" 1
+	fsn detach g
+}
+
+@test "locks: futex has the other calls if both are in a group, and a glob selects futex alone" {
+	contend 5 g s:futex s:futex:wait --by lock
+	fsn stats g --json
+	rows_match
+	# each round has two: the one that holds a lock with a waiter wakes it, and the waiter, when it has
+	# the lock, cannot know that it was the last one
+	assert_json '.[0].functions[] | select(.name == "futex") | .calls' 60
+	fsn detach g
+	fsn attach g 's:fute*' --dry-run
+	refute_output_match 'futex:wait'
+}
