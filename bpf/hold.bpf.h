@@ -64,21 +64,35 @@ static __always_inline void hold_slips(struct fsn_hold *hold)
 }
 
 /*
- * Stops the current process. The time is written after the signal: a command that continues the
- * process clears the time and then sends its own signal, so that no stop is lost.
+ * Sends the signal that stops the current process, @pid, and writes the time after it. A command
+ * that continues the process replaces the record by one without a time, and then sends its own
+ * signal. So the time belongs into the record that is found after the signal: a record that was
+ * found before may be another process's by now.
  */
+static __always_inline long hold_signal(__u32 pid, struct fsn_hold **ret_hold)
+{
+	long code = bpf_send_signal(SIGSTOP);
+	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
+
+	if (hold && !code)
+		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	*ret_hold = hold;
+	return code;
+}
+
+/* Stops the current process, whose record is @hold, and wakes the command. */
 static __noinline int hold_current(struct fsn_hold *hold)
 {
-	__u32 first = 0;
+	__u32 first = 0, pid = bpf_get_current_pid_tgid() >> 32;
 	void *ring;
 	long code;
 
 	if (!hold)
 		return 0;
 	(void)__sync_lock_test_and_set(&hold->stopping, 1);
-	code = bpf_send_signal(SIGSTOP);
-	if (!code)
-		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	code = hold_signal(pid, &hold);
+	if (!hold)
+		return 0;
 	hold->stopping = 0;
 	/* Other errors are those of processes that run no more code of their own. */
 	if (code == -EBUSY)
@@ -200,7 +214,7 @@ int fsn_signal(__u64 *ctx)
 	bool holds = sig == SIGSTOP && ctx[1] == SENT_BY_KERNEL && from == pid;
 	struct fsn_stop *stop;
 
-	if (sig == SIGCHLD)
+	if (sig == SIGCHLD && is_on())
 		hold_again(from, (void *)ctx[1]);
 	else if (sig == SIGCONT)
 		hold_lose(task, pid);

@@ -217,13 +217,13 @@ static __noinline int hold_for_table(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_hold *hold;
+	__u32 pid = task->tgid;
 
 	if (task->__state || task->signal->live.counter != 1 || task->pid != task->tgid)
 		return 0;
-	hold = hold_of(task->tgid);
 	/* Without a record of the stop's duration, it is not stopped. */
-	if (hold && stop_make(task->tgid) && !bpf_send_signal(SIGSTOP))
-		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	if (hold_of(pid) && stop_make(pid))
+		hold_signal(pid, &hold);
 	return 0;
 }
 

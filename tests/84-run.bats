@@ -584,6 +584,28 @@ nobody_is_held() {
 	wait_bg -s 137 r
 }
 
+# A BPF program may write the time of a stop to a record that the command has just replaced.
+@test "run: a stopped process without a time in its record continues when run ends" {
+	local lib pid pins key
+
+	need_tool bpftool
+	lib=$(late_lib libfixlate.so.1)
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --wait "$lib" fix_alias_a 2
+	wait_line r '^ready'
+	pid=$(sed -n 's/^ready //p' "$(bg_out r)")
+	kill -STOP "$(bg_pid r)"
+	tell r
+	poll_until state_is "$pid" T
+	pins=("$FUNCSNOOP_BPFFS"/funcsnoop/*_waits*)
+	read -ra key < <(printf '%08x\n' "$pid" | sed 's/\(..\)\(..\)\(..\)\(..\)/0x\4 0x\3 0x\2 0x\1/')
+	bpftool map update pinned "${pins[0]}/holds" key "${key[@]}" value $(printf '0 %.0s' {1..32})
+	state_is "$pid" T
+	kill -KILL "$(bg_pid r)"
+	poll_until bg_says r '^result fix_alias_a calls=2 '
+	poll_until no_groups
+	wait_bg -s 137 r
+}
+
 @test "run: restores the terminal after any change by COMMAND" {
 	local modes="stty -a; '$FUNCSNOOP' run '$LIB:fix_add' -- sh -c \"'$FIX/call' add 3; \$*\"; stty -a"
 

@@ -227,6 +227,26 @@ static void holds_let_all_go(struct holds *h, uint64_t ns)
 }
 
 /*
+ * Continues followed processes that a hold stopped @ns or longer ago, with no time in their record:
+ * the kernel may have sent the signal of a BPF program after the command's, or the program may have
+ * written the time to a record that let_go() replaced.
+ */
+static void continue_unrecorded(const struct holds *h, uint64_t ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint32_t pid, last, value, *before = NULL;
+	struct fsn_stop stop;
+
+	for (; !bpf_map_get_next_key(h->stops_fd, before, &pid); before = &last) {
+		last = pid;
+		if (!bpf_map_lookup_elem(h->stops_fd, &pid, &stop) &&
+			stop.by == FSN_STOPPER_HOLD && stop.at_ns + ns <= now &&
+			!bpf_map_lookup_elem(h->pids_fd, &pid, &value))
+			kill((pid_t)pid, SIGCONT);
+	}
+}
+
+/*
  * Switches the BPF programs off. Like a reset, waits for BPF programs that have read the switch
  * while it was on.
  */
@@ -256,6 +276,7 @@ void holds_end(struct holds *h)
 		sleep_ms(SETTLE_MS);
 		holds_settle(h);
 	}
+	continue_unrecorded(h, 0);
 }
 
 static pid_t parent_of(pid_t pid)
@@ -342,10 +363,12 @@ static void mind_holds(const struct bpffs *fs, const char *name, bool end)
 
 	if (holds_open(fs, name, &h, NULL))
 		return;
-	if (end)
+	if (end) {
 		holds_end(h);
-	else
-		holds_let_all_go(h, HOLD_MAX_NS);
+		return;
+	}
+	holds_let_all_go(h, HOLD_MAX_NS);
+	continue_unrecorded(h, HOLD_MAX_NS);
 }
 
 static int remove_group(const char *dir, const char *name, struct err *err)
