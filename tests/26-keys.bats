@@ -237,6 +237,18 @@ they lack the arguments of --by and --sum\$"
 	END
 }
 
+@test "sums of results of type bool count those that are true" {
+	cat >"$BATS_TEST_TMPDIR/bool.json" <<-END
+		{ "r_sym": { "fix_ret": { "ret": "bool", "args": ["long value"] } }, "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/bool.json" --sum result
+	capture "$FIX/call" --arg 0,1,1,256 ret 40 # of 256 the result has the low byte
+	fsn stats r --json
+	assert_json '.[0].functions[0] | .calls, .rows[0].sums.result' "40
+20"
+	fsn detach r
+}
+
 @test "sums of results say how many calls are not in them" {
 	cat >"$BATS_TEST_TMPDIR/some.json" <<-END
 		{ "r_sym": { "fix_ret": { "ret": "int", "args": ["long value"],

@@ -173,11 +173,12 @@ static int bind_result(const struct condition_func *f, struct fsn_part *ret, con
 	return 0;
 }
 
-/* A sum needs to know which results are negative. */
+/* A sum needs to know which results are negative. That of bool counts how many are true. */
 static int bind_amount(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
 	*ret_why = "of no function is declared as a number";
-	return f->ret && f->ret->kind == TYPE_INT ? bind_result(f, ret, ret_why) : -EINVAL;
+	return f->ret && (f->ret->kind == TYPE_INT || f->ret->kind == TYPE_BOOL)
+		? bind_result(f, ret, ret_why) : -EINVAL;
 }
 
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
