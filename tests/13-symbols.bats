@@ -228,6 +228,20 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 		dry -s 1 "$bare:$at"
 		assert_stderr_match "can't be probed: a cold part of a function or a PLT, not a function$"
 	done
+	at=$(printf %x $((0x${at#+0x} + 1)))
+	dry -s 1 "$bare:0x$at"
+	assert_stderr "funcsnoop attach: no function '$bare:0x$at' in $bare: none starts at that address"
+}
+
+@test "symbols: no hint offers the PLT as the function around an address" {
+	local at bare=$BATS_TEST_TMPDIR/bare
+
+	need_arch x86_64
+	strip -o "$bare" "$FIX/call"
+	at=$(readelf -SW "$bare" | sed -En 's/.* \.plt  *PROGBITS  *0*([0-9a-f]+) .*/\1/p')
+	at=$(printf %x $((0x$at + 16)))
+	dry -s 1 "$bare:0x$at"
+	assert_stderr "funcsnoop attach: no function '$bare:0x$at' in $bare: none starts at that address"
 }
 
 @test "symbols: a function of a stripped file is probed at the address that nm prints" {

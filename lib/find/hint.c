@@ -586,6 +586,8 @@ int resolve_fail_inside(
 
 	err_set(r->err, -ENOENT, "no function '%s' in %s: none starts at that address",
 		a->req->func, a->libs->object[0]->path);
+	if (!around)
+		return -ENOENT;
 	return err_hint(r->err,
 		"use '%s%s', the function around it, or '%s%s+0x%" PRIx64
 		"' to count that instruction",

@@ -229,7 +229,10 @@ _must_check_ int resolve_demangled(struct resolver *r);
  * searched, and similar names.
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
-/* Set the error for an address outside the code, or inside the function @around at @offset. */
+/*
+ * Set the error for an address outside the code, or inside the function @around at @offset. NULL:
+ * around it is no function, but a cold part or the PLT.
+ */
 int resolve_fail_address(struct resolver *r, const struct arg *a);
 int resolve_fail_inside(
 	struct resolver *r, const struct arg *a, const char *around, uint64_t offset);

@@ -452,7 +452,7 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 
 /*
  * Finds the start of the frame around @addr, which is as reliable as a symbol; or NO_START. Sets
- * @m->framed.
+ * @m->framed to that of the frame.
  */
 static int frame_start(struct match *m, uint64_t addr, uint64_t *ret_start, struct err *err)
 {
@@ -465,7 +465,7 @@ static int frame_start(struct match *m, uint64_t addr, uint64_t *ret_start, stru
 		return ret;
 	fde = image_fde(&image, addr);
 	*ret_start = fde ? fde->start : NO_START;
-	m->framed = fde && fde->framed && addr == fde->start;
+	m->framed = fde && fde->framed;
 	return 0;
 }
 
@@ -505,6 +505,7 @@ static int find_offset(struct resolver *r, struct arg *a, const struct object *l
 	if (ret)
 		return ret;
 	m.inside = m.addr != start;
+	m.framed &= !m.inside;
 	return match_add(r, a, &m);
 }
 
@@ -539,13 +540,17 @@ static int find_address(struct resolver *r, struct arg *a)
 	if (ret)
 		return ret;
 	m.func = elf_file_func_at(m.lib->elf, a->addr);
-	if (m.func && (start == NO_START || m.func->addr >= start))
+	if (m.func && (start == NO_START || m.func->addr >= start)) {
+		m.framed &= m.func->addr == start;
 		start = m.func->addr;
-	else
+	} else {
 		m.func = NULL;
+	}
 	name = resolve_start_name(m.func, start == NO_START ? a->addr : start);
 	if (start != a->addr && start != NO_START)
-		return a->req->optional ? 0 : resolve_fail_inside(r, a, name, a->addr - start);
+		return a->req->optional
+			? 0
+			: resolve_fail_inside(r, a, m.framed ? NULL : name, a->addr - start);
 	if (a->has_plus)
 		shown = xasprintf("%s+0x%" PRIx64, name, a->plus);
 	m.name = m.func ? &m.func->names[0] : NULL;
