@@ -396,11 +396,9 @@ static void mark_left_out(const struct shed *s)
 /* False if the group was detached, or replaced by another one of that name. */
 static bool shed_is_there(const struct shed *s)
 {
-	struct stat own, named;
+	struct stat own;
 
-	return !fstat(s->dir_fd, &own) &&
-		!fstatat(s->fs->fd, s->name, &named, AT_SYMLINK_NOFOLLOW) &&
-		own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+	return !fstat(s->dir_fd, &own) && bpffs_is_still(s->fs->fd, s->name, &own);
 }
 
 static int remove_probes(struct shed *s)

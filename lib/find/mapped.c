@@ -65,7 +65,7 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 	mapped_names(p, map, &path, &dir);
 	how = xasprintf("mapped by pid %d", p->pid);
 	fd = proc_open_mapped(lf->proc, p->pid, map, err);
-	if (fd < 0 && map->deleted) {
+	if (fd < 0 && fd != -ESRCH && map->deleted) {
 		err_set(err, fd, "'%s' is deleted, but process %d still has it mapped",
 			map->path, p->pid);
 		return err_hint(err, "opening a deleted file needs root (CAP_SYS_ADMIN)");

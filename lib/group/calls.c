@@ -234,16 +234,15 @@ struct look {
 static struct look look_at(const struct sweep *s, pid_t pid, pid_t tid)
 {
 	struct look l = { .known = true };
-	uint64_t ticks;
-	char state;
+	struct proc_stat stat;
 
 	if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
 		l.gone = true;
-	} else if (proc_read_stat("/proc", pid, tid, &state, &ticks)) {
+	} else if (proc_read_stat("/proc", pid, tid, &stat)) {
 		l.known = false;
 	} else {
-		l.gone = state == 'Z' || state == 'X';
-		l.begun_ns = ticks * s->tick_ns;
+		l.gone = stat.state == 'Z' || stat.state == 'X';
+		l.begun_ns = stat.start_ticks * s->tick_ns;
 	}
 	return l;
 }

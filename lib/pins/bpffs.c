@@ -427,13 +427,20 @@ static int lock_open(int dir_fd)
 	return -EWOULDBLOCK;
 }
 
+bool bpffs_is_still(int dir_fd, const char *name, const struct stat *dir)
+{
+	struct stat now;
+
+	return !fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) && now.st_ino == dir->st_ino &&
+		now.st_dev == dir->st_dev;
+}
+
 /* True if @fd is still the directory named LOCK. */
 static bool is_linked(int dir_fd, int fd)
 {
-	struct stat held, named;
+	struct stat held;
 
-	return !fstat(fd, &held) && !fstatat(dir_fd, LOCK, &named, AT_SYMLINK_NOFOLLOW) &&
-		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+	return !fstat(fd, &held) && bpffs_is_still(dir_fd, LOCK, &held);
 }
 
 /* Returns a descriptor that holds the lock, or -EWOULDBLOCK if another command holds it. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -99,6 +100,9 @@ void names_free(char **names);
 /* Opens the directory of group @name. Returns 0, or -ENOENT. The caller closes *@ret_fd. */
 int bpffs_open_group(const struct bpffs *fs, const char *name, int *ret_fd,
 	struct err *err);
+
+/* True if @name in @dir_fd is still the directory @dir: it was neither removed nor replaced. */
+bool bpffs_is_still(int dir_fd, const char *name, const struct stat *dir);
 
 /*
  * Makes the empty directory GROUP~, in which a group is built; needs the lock. bpffs_publish()

@@ -279,38 +279,24 @@ void holds_end(struct holds *h)
 	continue_unrecorded(h, 0);
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], line[512];
-	_cleanup_fclose_ FILE *f = NULL;
-	const char *end;
-	int parent;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f))
-		return 0;
-	end = strrchr(line, ')');
-	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
 /*
  * Continues ancestors of @pid that the group follows, if a followed process has stopped them since
  * @since_ns. Ancestors that any other process has stopped stay stopped.
  */
 static void wake_parents(const struct holds *h, pid_t pid, uint64_t since_ns)
 {
-	uint64_t start, stopped_ns;
+	struct proc_stat stat;
 	uint32_t key, value;
-	char state;
+	uint64_t stopped_ns;
 
-	while ((pid = parent_of(pid)) > 1) {
+	while (!proc_read_stat("/proc", pid, 0, &stat) && stat.parent > 1) {
+		pid = stat.parent;
 		key = (uint32_t)pid;
 		if (bpf_map_lookup_elem(h->pids_fd, &key, &value))
 			return;
 		if (stopped_by(h, pid, &stopped_ns) == FSN_STOPPER_FOLLOWED &&
 			stopped_ns >= since_ns &&
-			!proc_read_stat("/proc", pid, 0, &state, &start) && state == 'T')
+			!proc_read_stat("/proc", pid, 0, &stat) && stat.state == 'T')
 			kill(pid, SIGCONT);
 	}
 }
@@ -512,7 +498,7 @@ void keeper_free(struct keeper *k)
 
 struct ending {
 	char name[GROUP_NAME_MAX + 1];
-	uint64_t dev, ino; /* of its directory */
+	struct stat dir;
 	uint64_t until_ns;
 };
 
@@ -521,21 +507,12 @@ struct endings {
 	size_t cnt;
 };
 
-/* True if the group still exists and has not been replaced by another one of that name. */
-static bool is_same(const struct bpffs *fs, const struct ending *e)
-{
-	struct stat st;
-
-	return !fstatat(fs->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == e->ino &&
-		st.st_dev == e->dev;
-}
-
 static void end_group(struct bpffs *fs, const struct ending *e)
 {
 	while (bpffs_lock(fs, NULL) == -EBUSY)
 		;
 	/* The previous lock holder may have removed it, and bpffs_lock() removes expired groups. */
-	if (is_same(fs, e) && !bpffs_retire(fs, e->name, NULL))
+	if (bpffs_is_still(fs->fd, e->name, &e->dir) && !bpffs_retire(fs, e->name, NULL))
 		bpffs_remove(fs, e->name, NULL, NULL, NULL);
 	bpffs_unlock(fs);
 }
@@ -549,7 +526,7 @@ static uint64_t end_groups(struct bpffs *fs, struct endings *list)
 	for (size_t i = 0; i < list->cnt; i++) {
 		const struct ending *e = &list->of[i];
 
-		if (!is_same(fs, e))
+		if (!bpffs_is_still(fs->fd, e->name, &e->dir))
 			continue;
 		if (!ns_until(e->until_ns)) {
 			end_group(fs, e);
@@ -649,12 +626,9 @@ int ender_start(const char *dir, int *ret_fd, struct err *err)
 void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns)
 {
 	struct ending e = { .until_ns = until_ns };
-	struct stat st;
 
-	if (fstatat(fs->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(fs->fd, name, &e.dir, AT_SYMLINK_NOFOLLOW))
 		return;
 	snprintf(e.name, sizeof(e.name), "%s", name);
-	e.dev = st.st_dev;
-	e.ino = st.st_ino;
 	(void)!write(fd, &e, sizeof(e));
 }

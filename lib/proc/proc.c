@@ -108,8 +108,7 @@ int proc_cause(int code)
 
 /* --- threads -------------------------------------------------------------------------------- */
 
-int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
-	uint64_t *ret_start_ticks)
+int proc_read_stat(const char *proc, pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	char path[PATH_MAX], line[1024];
@@ -126,20 +125,18 @@ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
 	rest = strrchr(line, ')');
 	if (!rest ||
 		sscanf(rest + 1,
-			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+			" %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 			" %*s %*s %*s %" SCNu64,
-			ret_state, ret_start_ticks) != 2)
+			&ret_stat->state, &ret_stat->parent, &ret_stat->start_ticks) != 3)
 		return -EINVAL;
 	return 0;
 }
 
 static bool thread_runs(const char *proc, pid_t pid, pid_t tid)
 {
-	uint64_t start;
-	char state;
+	struct proc_stat stat;
 
-	return !proc_read_stat(proc, pid, tid, &state, &start) && state != 'Z' &&
-		state != 'X';
+	return !proc_read_stat(proc, pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 pid_t proc_thread(const char *proc, pid_t pid)
@@ -504,11 +501,12 @@ int proc_open_mapped(
 	fd = proc_open_in_root(root, map->path, 0, err);
 	if (fd < 0)
 		return fd;
-	if (!is_mapped(proc, pid, map, fd))
-		return err_set(err, -ESTALE,
-			"'%s' is not the file that process %d has mapped (replaced since)",
-			map->path, pid);
-	return TAKE_FD(fd);
+	if (is_mapped(proc, pid, map, fd))
+		return TAKE_FD(fd);
+	if (!proc_thread(proc, pid))
+		return err_set(err, -ESRCH, "process %d has exited", pid);
+	return err_set(err, -ESTALE,
+		"'%s' is not the file that process %d has mapped (replaced since)", map->path, pid);
 }
 
 bool proc_same_mnt_ns(const char *proc, pid_t pid)
@@ -775,22 +773,19 @@ static bool same_start(uint64_t start_ns, uint64_t ticks)
 
 bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns)
 {
-	uint64_t ticks;
-	char state;
+	struct proc_stat stat;
 
-	return !proc_read_stat(proc, pid, 0, &state, &ticks) &&
-		same_start(start_ns, ticks) && proc_thread(proc, pid);
+	return !proc_read_stat(proc, pid, 0, &stat) && same_start(start_ns, stat.start_ticks) &&
+		proc_thread(proc, pid);
 }
 
 bool proc_ended(pid_t pid, uint64_t start_ns)
 {
-	uint64_t ticks;
-	char state;
+	struct proc_stat stat;
 
 	if (kill(pid, 0) && errno == ESRCH)
 		return true;
-	return !proc_read_stat("/proc", pid, 0, &state, &ticks) &&
-		!same_start(start_ns, ticks);
+	return !proc_read_stat("/proc", pid, 0, &stat) && !same_start(start_ns, stat.start_ticks);
 }
 
 bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN])

@@ -57,14 +57,19 @@ const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr)
 _must_check_ int proc_pids(
 	const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err);
 
+struct proc_stat {
+	char state; /* proc(5): R, S, Z, ... */
+	pid_t parent;
+	uint64_t start_ticks; /* CLOCK_BOOTTIME, in ticks of sysconf(_SC_CLK_TCK) */
+};
+
 /*
- * Reads the state (proc(5): R, S, Z, ...) and start time of thread @tid of process @pid; @tid 0 is
- * the process. The start is CLOCK_BOOTTIME in ticks of sysconf(_SC_CLK_TCK).
+ * Reads the state of thread @tid of process @pid; @tid 0 is the process.
  *
  * Returns 0, -ESRCH if the thread does not exist, or -EINVAL if the file cannot be parsed.
  */
-_must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
-	uint64_t *ret_start_ticks);
+_must_check_ int proc_read_stat(
+	const char *proc, pid_t pid, pid_t tid, struct proc_stat *ret_stat);
 
 /*
  * Returns a live thread of process @pid: the main thread, or any other if the main thread has
@@ -110,7 +115,8 @@ _must_check_ int proc_open_regular(const char *path, struct err *err);
  * Overlayfs and btrfs report different devices in /proc; there, the inode and the first page must
  * match.
  *
- * Returns the descriptor, -ESTALE if the path now refers to a different file, or another error.
+ * Returns the descriptor, -ESTALE if the path now refers to a different file, -ESRCH if the process
+ * has exited, or another error.
  */
 _must_check_ int proc_open_mapped(
 	const char *proc, pid_t pid, const struct proc_map *map, struct err *err);
@@ -182,8 +188,8 @@ DEFINE_CLEANUP(procs, struct procs *, procs_free)
 #define _cleanup_procs_ __cleanup(cleanup_procs)
 
 /*
- * Lists the pids that mappers_count() counts. The caller frees the array with free(). Returns 0,
- * -ENOMEM, or an error of procs_pids().
+ * Lists the pids that mappers_count() counts. The caller frees the array with free(). Returns 0
+ * or an error of procs_pids().
  */
 _must_check_ int mappers_list(struct procs *procs, const struct mappers_file *files, size_t cnt,
 	pid_t **ret_pids, size_t *ret_cnt, struct err *err);

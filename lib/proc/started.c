@@ -113,13 +113,14 @@ static void read_owner(pid_t pid, struct blocked *b)
 int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked)
 {
 	struct blocked b = { .number = -1 };
-	uint64_t start;
-	int code = proc_read_stat("/proc", pid, tid, &b.state, &start);
+	struct proc_stat stat;
+	int code = proc_read_stat("/proc", pid, tid, &stat);
 
 	if (!code)
 		code = read_call(pid, tid, &b);
 	if (code)
 		return code;
+	b.state = stat.state;
 	if (is_of_file(b.number))
 		read_file(pid, &b);
 	else if (b.number == SYS_futex)

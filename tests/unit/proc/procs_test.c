@@ -49,6 +49,21 @@ static void test_pids(struct procs *p)
 	is_int(cnt, 2, "those of the first time");
 }
 
+/* The file of a mapping by its path, where the process gives no map_files. */
+static void test_another_file(void)
+{
+	struct proc_map map = { .ino = 1, .path = "/file" };
+	struct err err = { 0 };
+
+	scratch_run("mkdir -p 14/root && echo > 14/root/file");
+	is_int(proc_open_mapped(scratch_dir, 14, &map, &err), -ESRCH,
+		"the file of a process that has exited is not called another one");
+	is_str(err.msg, "process 14 has exited", "that is said instead");
+	scratch_file("14/stat", "14 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0", 51);
+	is_int(proc_open_mapped(scratch_dir, 14, &map, NULL), -ESTALE,
+		"another file than the one that is mapped is told");
+}
+
 int main(void)
 {
 	_cleanup_procs_ struct procs *p = NULL;
@@ -60,5 +75,6 @@ int main(void)
 	test_once(p);
 	test_errors(p);
 	test_pids(p);
+	test_another_file();
 	return tap_done();
 }
