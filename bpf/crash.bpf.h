@@ -112,6 +112,11 @@ __noinline int crash_more(__u32 to, __u32 slot)
 	return 0;
 }
 
+static __always_inline struct fsn_crash *crash_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&fsn_crashes, &i);
+}
+
 /*
  * Copies the call in @slot, which had @key. Other threads continue: it may end meanwhile, or have
  * started after @now.
@@ -119,7 +124,7 @@ __noinline int crash_more(__u32 to, __u32 slot)
 __noinline int crash_call(__u32 i, __u32 slot, __u64 now, __u64 key)
 {
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
-	struct fsn_crash *c = bpf_map_lookup_elem(&fsn_crashes, &i);
+	struct fsn_crash *c = crash_at(i);
 	__u32 index = slot / FSN_WAYS, place;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
 	struct fsn_crash_call *to;
@@ -168,7 +173,7 @@ static long crash_set(void *map, __u32 *index, struct fsn_set *set, struct crash
 __noinline int crash_drop_replaced(__u32 i, __u32 n)
 {
 	struct crash_work *work = bpf_map_lookup_elem(&fsn_crash_work, &i);
-	struct fsn_crash *c = bpf_map_lookup_elem(&fsn_crashes, &i);
+	struct fsn_crash *c = crash_at(i);
 	struct mapping *m;
 	__u64 where;
 
@@ -221,11 +226,6 @@ __noinline int crash_word(struct fsn_crash *c, struct crash_work *work, __u64 at
 	to->id.ino = is_code ? m->id.ino : 0;
 	c->map_cnt = cnt + 1;
 	return is_code ? mapping_name(m) : 0;
-}
-
-static __always_inline struct fsn_crash *crash_at(__u32 i)
-{
-	return bpf_map_lookup_elem(&fsn_crashes, &i);
 }
 
 /*

@@ -95,7 +95,7 @@ struct attach_report {
 /*
  * Computes a hash of the functions, their files, the probe sites, the types and the options of a
  * group. Two groups with the same hash would be attached in the same way. Measured overhead, the
- * functions that a budget has limited, and .replace are not part of it. Returns 0 or -ENOMEM.
+ * functions that a budget has limited, and .replace are not part of it.
  */
 _must_check_ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	uint64_t *ret_definition, struct err *err);

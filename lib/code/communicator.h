@@ -19,8 +19,7 @@ struct members {
 
 /*
  * Finds the 32-bit members that the code in [@addr, @end) of @img loads and then stores unchanged
- * through another pointer. Keeps at most MEMBERS_MAX. Returns 0, or -ENOMEM or -ENOTSUP as
- * insn_open().
+ * through another pointer. Keeps at most MEMBERS_MAX. Returns 0, or -ENOTSUP as insn_open().
  */
 _must_check_ int members_handed_out(const struct plan_image *img, uint64_t addr, uint64_t end,
 	struct members *ret_members, struct err *err);

@@ -230,8 +230,8 @@ _must_check_ int resolve_demangled(struct resolver *r);
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
 /*
- * Set the error for an address outside the code, or inside the function @around at @offset. NULL:
- * around it is no function, but a cold part or the PLT.
+ * Set the error for an address outside the code, or inside the function @around at @offset; a cold
+ * part or the PLT has NULL.
  */
 int resolve_fail_address(struct resolver *r, const struct arg *a);
 int resolve_fail_inside(

@@ -330,8 +330,7 @@ int slots_unsee(struct group *g, const unsigned char *gone);
 
 /*
  * Adds to @ret_dead, by function, the calls in progress that cannot return. For readers, which
- * cannot sweep. Returns 0, -EACCES or -EPERM if the reader cannot see calls in progress, or
- * -ENOMEM.
+ * cannot sweep. Returns 0, or -EACCES or -EPERM if the reader cannot see calls in progress.
  */
 int slots_count_dead(const struct group *g, uint64_t *ret_dead);
 

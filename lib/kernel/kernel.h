@@ -164,7 +164,7 @@ struct link_multi_info {
 
 /*
  * Returns -EINVAL for another kind of link, -EOPNOTSUPP if the kernel does not report the probes
- * (before 6.8), -ENOMEM, or the error of bpf(2). The caller frees *ret_info with
+ * (before 6.8), or the error of bpf(2). The caller frees *ret_info with
  * link_multi_info_done().
  */
 int link_get_multi(int fd, struct link_multi_info *ret_info);

@@ -55,7 +55,7 @@ struct stream;
  * need. A thread renews the leases of the stream.
  *
  * Returns 0, -ENOENT if a glob matches no function of any group, -EBUSY if a group has the maximum
- * number of streams, -EOPNOTSUPP for processes outside the first PID namespace, or -ENOMEM. The
+ * number of streams, or -EOPNOTSUPP for processes outside the first PID namespace. The
  * caller ends the stream with stream_close() and frees it with stream_free().
  */
 int stream_open(const struct bpffs *fs, struct group *const *groups, size_t group_cnt,

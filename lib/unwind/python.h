@@ -66,8 +66,8 @@ struct python_stack {
  * the thread sleeps meanwhile. @elf contains the interpreter's code and is mapped @bias above its
  * own addresses.
  *
- * Returns 0, -ENOENT if that is not a supported CPython or does not know the thread, -EPROTO if the
- * data is implausible, or -ENOMEM. The caller frees the result with python_stack_done(), also after
+ * Returns 0, -ENOENT if that is not a supported CPython or does not know the thread, or -EPROTO if
+ * the data is implausible. The caller frees the result with python_stack_done(), also after
  * an error.
  */
 _must_check_ int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf,

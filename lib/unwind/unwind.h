@@ -20,7 +20,7 @@ struct unwind_rows {
  * architectures other than x86-64 there are none, because frame pointers are used. A hostile
  * .eh_frame results in arbitrary rows, within limits of memory and time.
  *
- * Returns 0, -EFBIG beyond these limits, or -ENOMEM. The caller frees the rows with
+ * Returns 0, or -EFBIG beyond these limits. The caller frees the rows with
  * unwind_rows_done(), also after an error.
  */
 _must_check_ int unwind_rows_read(
