@@ -403,6 +403,7 @@ static int begin(struct run *r, struct err *err)
 	int code;
 
 	r->sink.trailer = o->format->trailer;
+	r->sink.piece = o->format->piece;
 	/* It may wait for a reader: not with the groups' lock held. */
 	code = sink_open(o->output, &r->sink, err);
 	if (!code)
@@ -513,4 +514,4 @@ const struct command cmd_stream = { "stream", "[GROUP...]", "calls as they happe
 	"  funcsnoop stream cuda --only slow\n"
 	"  funcsnoop stream cuda --only failed --json | jq .ret_name\n"
 	"  funcsnoop stream nccl -p 1234 -f 'ncclAll*' -d 10\n"
-	"  funcsnoop stream --format chrome -o trace.json   (open it in ui.perfetto.dev)" };
+	"  funcsnoop stream --format perfetto -o trace.pb   (open it in ui.perfetto.dev)" };

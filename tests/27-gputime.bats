@@ -451,6 +451,19 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	fsn detach gpu
 }
 
+@test "a trace for Perfetto has what a GPU did in a track for each stream" {
+	need_tool python3
+	fsn attach gpu
+	start_stream p gpu --format perfetto -o "$BATS_TEST_TMPDIR/trace"
+	job heard 10 now known
+	stop_stream p
+	assert_eq "$("$BATS_TEST_DIRNAME/perfetto.py" <"$BATS_TEST_TMPDIR/trace" | jq -c '. as $all |
+		[(.tracks[] | select(.process).process.name), (.slices, .instants | length),
+		([.slices[].dur] | max), ([.slices[].track as $t | $all.tracks[] | select(.uuid == $t).name] | unique)]')" \
+		'["gpujob",17,1,2000000,["GPU 0 stream 7","GPU 1 stream 8","GPU 1 stream 9"]]'
+	fsn detach gpu
+}
+
 @test "gpu: --gpu-duty records part of the time, and counts are marked as partial" {
 	local pid
 

@@ -225,7 +225,7 @@ hint: did you mean 'cpu:samples'"
 		stats --show=|--show|hist, errors, slow or tree
 		stats --format=|--format|table, json, csv, folded, flame, pprof, prometheus or openmetrics
 		stream --events=|--events|call, entry, exit or all
-		stream --format=|--format|text, json or chrome
+		stream --format=|--format|text, json, chrome or perfetto
 		list --color=|--color|auto, always or never
 	EOF
 }

@@ -387,14 +387,6 @@ hint: stop one; the place of a killed one is free after 5 s"
 
 # --- killed, stopped ------------------------------------------------------------------------
 
-lease_ended() { # GROUP: of all its streams
-	local now
-
-	now=$(awk '{ printf "%.0f", $1 * 1000 }' /proc/uptime)
-	[[ $(map_of "$1" streams |
-		jq "[.. | objects | .lease_ns? // empty | select(. / 1000000 >= $now)] | length") == 0 ]]
-}
-
 @test "stream: after kill -9 the next command frees the stream, and counts are exact" {
 	need_tool bpftool
 	attach_fix fix_add

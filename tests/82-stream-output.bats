@@ -256,6 +256,142 @@ assert_nested() {
 	fsn detach g
 }
 
+# --- perfetto -----------------------------------------------------------------------------
+
+# Prints the trace in FILE as JSON, read as Perfetto does; with "cut" it may end in a packet.
+perfetto() { # FILE [cut]
+	"$BATS_TEST_DIRNAME/perfetto.py" ${2:+"$2"} <"$1"
+}
+
+trace_has() { # CONDITION: of the trace in $OUT, to which a stream writes
+	[[ $(perfetto "$OUT" cut | jq "$1") == true ]]
+}
+
+# Compares what two streams had of the same calls, with all their times.
+assert_same_calls() { # TRACE JSON-LINES
+	assert_eq "$(perfetto "$1" | jq -c '.slices[] | [.pid, .tid, .ts, .name, .dur, .cat[0],
+			.args.args, .args.ret, .args.ret_name]' | sort)" \
+		"$(jq -c '[.pid, .tid, .ts_ns, .function, .duration_ns, .group,
+			.args, .ret, .ret_name]' "$2" | sort)"
+}
+
+@test "perfetto: a slice for each call, nested in its thread, with its arguments" {
+	need_tool python3
+	attach_typed --without correction
+	start_stream j g --json
+	start_stream p g --format perfetto -o "$OUT"
+	capture "$FIX/call" --comm caller --threads 3 --procs 2 --arg 4 nested 10
+	local pids
+	pids=$(sed -n 's/^child //p' <<<"$output" | sort)
+	capture "$FIX/call" --comm caller --arg=-7 add 3
+	stop_stream p
+	stop_stream j
+	assert_same_calls "$OUT" "$(bg_out j)"
+	output=$(perfetto "$OUT")
+	assert_json '[.slices[] | "\(.parent) > \(.name)"] | group_by(.) | map("\(length) \(.[0])") | join(", ")' \
+		"240 nested > add, 3 null > add, 60 null > nested"
+	assert_json '[.slices[] | select(.args.args.a == -7)] | length' 3
+	assert_json '[.tracks[] | select(.thread).thread | select(.name == "caller").tid] | length' 7
+	assert_json '[.slices[].tid] - [.tracks[] | select(.thread).thread.tid] | length' 0
+	assert_eq "$(jq '.tracks[] | select(.process).process.pid' <<<"$output" | sort | head -n 2)" \
+		"$(head -n 2 <<<"$pids")"
+	fsn detach g
+}
+
+@test "perfetto: times are those of CLOCK_MONOTONIC, with those of the other clocks" {
+	need_tool python3
+	attach_fix fix_add
+	start_stream j g --json
+	start_stream p g --format perfetto -o "$OUT"
+	capture "$FIX/call" add 1
+	stop_stream p
+	stop_stream j
+	output=$(perfetto "$OUT")
+	local wall
+	wall=$(date -d "$(jq -r .time "$(bg_out j)")" +%s%N)
+	assert_between $((wall - $(jq '.slices[0].ts' <<<"$output") -
+		$(jq '.clocks["1"] - .clocks["3"]' <<<"$output"))) -20000000 20000000
+	# /proc/uptime is CLOCK_BOOTTIME, in hundredths.
+	assert_between "$(jq '.clocks["6"]' <<<"$output")" 1 \
+		$(($(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime) + 20000000))
+	fsn detach g
+}
+
+@test "perfetto: any text, slow and failed calls, calls without a duration" {
+	need_tool python3
+	local nasty=$'\e[2J"\\\n\xff\xc2\x9b\xe2\x82' want='[27,91,50,74,34,92,10,65533,155,65533,65533]'
+	attach_typed --slow sleep=1ms
+	fsn attach h eng_jump_reg --lib "$FIX/libengine.so" --exit ret
+	start_stream p g h --format perfetto -o "$OUT"
+	capture "$FIX/call" --comm "$nasty" --arg "$nasty" str 1
+	capture "$FIX/call" --arg 0,2 fail 2
+	capture "$FIX/call" --arg 4000 sleep_us 1
+	capture "$FIX/engine" jumps 1
+	stop_stream p
+	output=$(perfetto "$OUT")
+	assert_json '[.slices[] | select(.name == "text").args.args.text | explode] | tostring' "[$want]"
+	assert_json '.tracks[] | select(.thread).thread.name | explode | select(.[0] == 27) | tostring' "$want"
+	assert_json '[.slices[1:][] | [.name, .cat, .args.ret_name]] | tostring' \
+		'[["fail",["g"],"fixOk"],["fail",["g","failed"],"fixBad"],["sleep",["g","slow"],null]]'
+	assert_json '[.instants[].name] | tostring' '["eng_jump_reg"]'
+	fsn detach g
+	fsn detach h
+}
+
+@test "perfetto: calls that overlap without nesting have tracks of their own" {
+	need_tool python3
+	attach_fix fix_add
+	fsn attach h fix_add --lib "$LIB" --exit return
+	start_stream j g h --json
+	start_stream p g h --format perfetto -o "$OUT"
+	capture "$FIX/call" --comm caller add 100
+	stop_stream p
+	stop_stream j
+	assert_same_calls "$OUT" "$(bg_out j)"
+	assert_eq "$(perfetto "$OUT" | jq '.slices | length')" 200
+	fsn detach g
+	fsn detach h
+}
+
+@test "perfetto: the file is valid at any moment; lost calls and gaps are in it" {
+	need_tool python3 bpftool
+	attach_fix fix_add
+	start_stream p g --format perfetto -o "$OUT" --buffer 4K
+	assert_eq "$(perfetto "$OUT" | jq -r '.tracks[].name')" funcsnoop
+	kill -STOP "$(bg_pid p)"
+	capture "$FIX/call" add 400
+	kill -CONT "$(bg_pid p)"
+	poll_until trace_has '.slices | length >= 10'
+	capture "$FIX/call" add 3
+	poll_until trace_has '(.slices | length) + ([.instants[].args.count] | add) == 403'
+	kill -STOP "$(bg_pid p)"
+	poll_until lease_ended g
+	kill -CONT "$(bg_pid p)"
+	poll_until trace_has '.slices[-1].name == "nothing recorded: funcsnoop was stopped"'
+	stop_bg -KILL p
+	output=$(perfetto "$OUT")
+	assert_json '.slices[-1] | .dur > 0' true
+	assert_json '[.instants[].name, .instants[].args.group, .slices[-1].args.group] | join(" ")' "calls lost g g"
+	fsn detach g
+}
+
+@test "perfetto: a pipe gets whole packets; a terminal gets none" {
+	need_tool python3
+	need_terminal
+	attach_fix fix_add
+	start_bg s bash -c 'exec "$0" stream g --format perfetto | cat >"$1"' "$FUNCSNOOP" "$OUT"
+	start_bg t bash -c 'exec "$0" stream g --format perfetto | head -c 5000 >/dev/null' "$FUNCSNOOP"
+	poll_until watches s
+	poll_until watches t
+	capture "$FIX/call" add 1000
+	fsn detach g
+	wait_bg s
+	wait_bg t
+	assert_eq "$(perfetto "$OUT" | jq '.slices | length')" 1000
+	capture -s 2 script -qec "'$FUNCSNOOP' stream --format perfetto" /dev/null
+	assert_output_match '--format perfetto is nothing for a terminal: --output'
+}
+
 # --- files --------------------------------------------------------------------------------
 
 @test "-o: for its owner alone; a file that is there is replaced when the stream begins" {
@@ -459,6 +595,13 @@ assert_nested() {
 	wait_bg -s 1 c
 	assert_between "$(jq length "$small")" 100 300
 	rm "$small"
+	start_stream p g --format perfetto -o "$small"
+	capture "$FIX/call" add 100
+	poll_until grep -q fix_add "$small"
+	capture "$FIX/call" add 1000
+	wait_bg -s 1 p
+	assert_between "$(perfetto "$small" | jq '.slices | length')" 100 400
+	rm "$small"
 	start_bg a bash -c '"$0" stream g --json >>"$1"' "$FUNCSNOOP" "$small"
 	poll_until grep -q watching "$(bg_err a)"
 	capture "$FIX/call" add 1000
@@ -588,7 +731,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	refused "--pid '1x' is not a number from 1 to 2147483647" -p 1x
 	refused "--sample '0' is not a number from 1 to 4294967295" --sample 0
 	refused "--events is call, entry, exit or all, not 'x'" --events x
-	refused "--format is text, json or chrome, not 'x'" --format x
+	refused "--format is text, json, chrome or perfetto, not 'x'" --format x
 	refused "--limit buffer '4095' is not a size from 4K to 1G" --buffer 4095
 	refused "--limit buffer '2G' is not a size from 4K to 1G" --buffer 2G
 	refused "--limit buffer '4KB' is not a size from 4K to 1G" --buffer 4KB
@@ -601,7 +744,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	refused "--only 1/N would choose other entries than calls: not with --events all" --events all --sample 2
 	refused "--alert is about calls: not with --events entry or exit" --alert --events exit
 	fsn -s 2 stream g --format chrome --events entry
-	assert_stderr "funcsnoop stream: a trace is made of calls: no --events with --format chrome
+	assert_stderr "funcsnoop stream: a trace is made of calls: no --events with --format chrome or perfetto
 hint: 'funcsnoop help stream' shows the usage"
 	fsn -s 2 stream g --json --format chrome
 	assert_json .error "--json and another --format exclude each other"

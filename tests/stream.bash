@@ -83,6 +83,14 @@ leases() { # GROUP: how many places are taken
 	map_of "$1" streams | jq '[.. | objects | .lease_ns? // empty | select(. != 0)] | length'
 }
 
+lease_ended() { # GROUP: of all its streams
+	local now
+
+	now=$(awk '{ printf "%.0f", $1 * 1000 }' /proc/uptime)
+	[[ $(map_of "$1" streams |
+		jq "[.. | objects | .lease_ns? // empty | select(. / 1000000 >= $now)] | length") == 0 ]]
+}
+
 rings() { # GROUP: how many buffers hang there
 	map_of "$1" rings | jq length
 }

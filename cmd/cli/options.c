@@ -404,7 +404,7 @@ static const char *run_formats(char buf[WORDS_LEN])
 {
 	size_t len = strlen(stats_format_words(buf));
 
-	snprintf(buf + len, WORDS_LEN - len, "|text|chrome");
+	snprintf(buf + len, WORDS_LEN - len, "|text|chrome|perfetto");
 	return buf;
 }
 
@@ -526,7 +526,7 @@ const struct option_row option_table[] = {
 	{ "format", 0, ON_SERVE, 0, "FORMAT", "%s; :buckets=8,path selects details",
 		read_format, .values = "prometheus|openmetrics" },
 	{ "format", 0, ON_STREAM, GROUP_PRINT, "FORMAT", "Print as %s",
-		read_stream_format, AT(stream), .values = "text|json|chrome" },
+		read_stream_format, AT(stream), .values = "text|json|chrome|perfetto" },
 	{ "format buckets", 0, ON_STATS | ON_SERVE, GROUP_PRINT, "N", NULL,
 		read_buckets, AT(stats), 1, METRIC_BUCKETS },
 	{ "format path", 0, ON_STATS | ON_SERVE, GROUP_PRINT, NULL, NULL,

@@ -268,7 +268,9 @@ static const char *stream_contradiction(const struct stream_options *o)
 	if (o->g->json && o->format && o->format != &stream_json)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->calls_only && (o->entries || o->exits))
-		return "a trace is made of calls: no --events with --format chrome";
+		return "a trace is made of calls: no --events with --format chrome or perfetto";
+	if (o->format && o->format->piece && !o->output && isatty(STDOUT_FILENO))
+		return "--format perfetto is nothing for a terminal: --output";
 	if (o->entries && (f->slow || f->failed || f->min_ns))
 		return "nothing is known of the call at its entry: no --only slow, failed or DUR";
 	if (o->entries && o->calls && f->sample)

@@ -408,6 +408,18 @@ void call_result_json(struct json *j, const struct shown_call *c)
 		json_null(j);
 }
 
+void call_details_json(struct json *j, const struct shown_call *c)
+{
+	call_args_json(j, c);
+	call_result_json(j, c);
+	if (call_is_keyed(c))
+		call_keys_json(j, c);
+	if (call_is_split(c->call)) {
+		json_set_u64(j, "queued_ns", c->call->queued);
+		json_set_u64(j, "blocked_ns", c->call->blocked);
+	}
+}
+
 /* --- the call ------------------------------------------------------------------------------- */
 
 void call_json(struct json *j, const struct shown_call *c, enum call_form form)

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "group/keys.h"
 #include "group/types.h"
+#include "show/text.h"
 
 /* A call with the names and types needed to print it. */
 struct shown_call {
@@ -109,7 +110,21 @@ void call_keys_json(struct json *j, const struct shown_call *c);
 /* The members "ret" and "ret_name". */
 void call_result_json(struct json *j, const struct shown_call *c);
 
-/* --- formats of a stream: lines for people, JSON lines, a trace for a viewer ----------------- */
+/* Members that a trace has of a call: its arguments, result, keys, sums, and split time. */
+void call_details_json(struct json *j, const struct shown_call *c);
+
+/* --- formats of a stream: lines for people, JSON lines, traces for viewers ------------------- */
+
+#define TRACK_NAME_LEN 32
+
+/* Part of a trace: a process, a thread, or a stream of a GPU. */
+struct track {
+	pid_t pid, tid; /* tid is made up for a process and for a stream of a GPU */
+	char name[TRACK_NAME_LEN];
+	bool is_named;
+	struct lane *lanes; /* Perfetto's, one unless calls overlap without nesting */
+	size_t lane_cnt;
+};
 
 /* State of a format between lines. */
 struct stream_page {
@@ -118,14 +133,18 @@ struct stream_page {
 	unsigned int comm_width, id_width; /* largest width so far */
 	uint64_t second;    /* second of the time of day in .clock */
 	char clock[16];
-	struct seen *seen;  /* threads already named in the trace */
-	size_t seen_cnt, seen_size;
+	struct track **tracks; /* of a trace, hashed */
+	size_t track_cnt, tracks_size;
 	bool any;           /* a trace has at least one object */
+	struct track own;   /* what Perfetto shows of funcsnoop itself */
+	uint32_t sequence, uuid_cnt; /* of Perfetto's packets */
+	struct out details; /* of the call that is written */
 };
 
 struct stream_format {
 	const char *name;
 	const char *trailer; /* ends the document; or NULL */
+	sink_piece_fn piece; /* of a binary format; or NULL */
 	bool calls_only;     /* entries and exits cannot be written */
 	void (*begin)(struct stream_page *p);
 	void (*call)(struct stream_page *p, const struct shown_call *c, enum call_form form);
@@ -138,12 +157,21 @@ struct stream_format {
 	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
 };
 
-extern const struct stream_format stream_text, stream_json;
+extern const struct stream_format stream_text, stream_json, stream_perfetto;
 
 /* Returns the format @name, or NULL. */
 const struct stream_format *stream_format_find(const char *name);
 
 void stream_page_done(struct stream_page *p);
+
+/*
+ * Return the track of a call, of its thread or stream of a GPU, and that of its process. *@ret_new
+ * is true if the trace has no track of this name yet. The process has the name of its first thread.
+ */
+struct track *track_of_call(struct stream_page *p, const struct shown_call *c, bool *ret_new);
+struct track *track_of_process(struct stream_page *p, const struct call *call, bool *ret_new);
+
+void lanes_free(struct track *track);
 
 /*
  * Writes "function(arg=value) = result <1.2 ms> SLOW FAILED" as the text format does, without

@@ -256,8 +256,7 @@ int sink_begin(struct sink *s, struct err *err)
 	return 0;
 }
 
-/* Returns the length of complete lines up to PIPE_BUF, which a pipe writes atomically (pipe(7)). */
-static size_t piece(const char *buf, size_t len)
+static size_t piece_of_lines(const char *buf, size_t len)
 {
 	const char *end;
 
@@ -336,6 +335,7 @@ static int write_pieces(struct sink *s)
 {
 	const char *buf = s->out.buf;
 	size_t len = s->out.len, n, done = 0;
+	sink_piece_fn piece = s->piece ? s->piece : piece_of_lines;
 	int code = 0;
 
 	for (; !code && buf && len; buf += n, len -= n) {

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/proto.h"
 #include "show/stacks.h"
 
 /* The default metric of stacks: calls; for waits and GPU activity, time. */
@@ -458,7 +459,6 @@ enum {
 	FUNCTION_NAME = 2,
 	FUNCTION_FILE = 4,
 };
-#define PROTO_BYTES 2 /* a length and that many bytes */
 
 static const char *const pprof_words[] = { "", "calls", "count", "time", "nanoseconds", "errors" };
 
@@ -481,26 +481,6 @@ static void pprof_done(struct pprof *p)
 	free(p->about);
 }
 
-static void put_varint(struct out *o, uint64_t n)
-{
-	for (; n > 0x7f; n >>= 7)
-		out_char(o, (char)(n | 0x80));
-	out_char(o, (char)n);
-}
-
-static void put_field(struct out *o, unsigned int field, uint64_t n)
-{
-	put_varint(o, field << 3);
-	put_varint(o, n);
-}
-
-static void put_bytes(struct out *o, unsigned int field, const char *bytes, size_t len)
-{
-	put_varint(o, field << 3 | PROTO_BYTES);
-	put_varint(o, len);
-	out_mem(o, bytes, len);
-}
-
 /* @about lives as long as @name. With the whole path: files of other directories have the same name. */
 static void put_location(struct pprof *p, const char *name, const struct frame_name *about)
 {
@@ -516,7 +496,7 @@ static void put_location(struct pprof *p, const char *name, const struct frame_n
 		p->about[cnt] = placed ? about : NULL;
 		own = NULL;
 	}
-	put_varint(&p->ids, n - p->names.nodes + 1);
+	proto_varint(&p->ids, n - p->names.nodes + 1);
 }
 
 /* The innermost location is the called function. */
@@ -539,13 +519,13 @@ static void put_sample(struct stacks *s, const struct stack *stack, const char *
 	}
 	if (cut)
 		put_location(p, cut, NULL);
-	put_bytes(&p->sample, SAMPLE_LOCATIONS, p->ids.buf, p->ids.len);
+	proto_bytes(&p->sample, SAMPLE_LOCATIONS, p->ids.buf, p->ids.len);
 	p->ids.len = 0;
-	put_varint(&p->ids, row->n.calls);
-	put_varint(&p->ids, stack_value(row, FIGURE_TOTAL));
-	put_varint(&p->ids, row->n.errors);
-	put_bytes(&p->sample, SAMPLE_VALUES, p->ids.buf, p->ids.len);
-	put_bytes(&p->out, PROFILE_SAMPLE, p->sample.buf, p->sample.len);
+	proto_varint(&p->ids, row->n.calls);
+	proto_varint(&p->ids, stack_value(row, FIGURE_TOTAL));
+	proto_varint(&p->ids, row->n.errors);
+	proto_bytes(&p->sample, SAMPLE_VALUES, p->ids.buf, p->ids.len);
+	proto_bytes(&p->out, PROFILE_SAMPLE, p->sample.buf, p->sample.len);
 	stats_row_add(&p->sum, row);
 }
 
@@ -556,9 +536,9 @@ static void put_types(struct pprof *p)
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		p->ids.len = 0;
-		put_field(&p->ids, TYPE_TYPE, types[i][0]);
-		put_field(&p->ids, TYPE_UNIT, types[i][1]);
-		put_bytes(&p->out, PROFILE_TYPE, p->ids.buf, p->ids.len);
+		proto_u64(&p->ids, TYPE_TYPE, types[i][0]);
+		proto_u64(&p->ids, TYPE_UNIT, types[i][1]);
+		proto_bytes(&p->out, PROFILE_TYPE, p->ids.buf, p->ids.len);
 	}
 }
 
@@ -566,7 +546,7 @@ static void put_text(struct out *o, const char *text)
 {
 	_cleanup_free_ char *safe = text_escape(text);
 
-	put_bytes(o, PROFILE_STRING, safe, strlen(safe));
+	proto_str(o, PROFILE_STRING, safe);
 }
 
 /* Each name has two strings: the function and its file, which may be "". */
@@ -577,20 +557,20 @@ static void put_tables(struct pprof *p)
 {
 	for (uint32_t i = 0; i < p->names.cnt; i++) {
 		p->ids.len = p->sample.len = 0;
-		put_field(&p->ids, LINE_FUNCTION, i + 1);
+		proto_u64(&p->ids, LINE_FUNCTION, i + 1);
 		if (p->about[i])
-			put_field(&p->ids, LINE_LINE, p->about[i]->line);
-		put_field(&p->sample, LOCATION_ID, i + 1);
-		put_bytes(&p->sample, LOCATION_LINE, p->ids.buf, p->ids.len);
-		put_bytes(&p->out, PROFILE_LOCATION, p->sample.buf, p->sample.len);
+			proto_u64(&p->ids, LINE_LINE, p->about[i]->line);
+		proto_u64(&p->sample, LOCATION_ID, i + 1);
+		proto_bytes(&p->sample, LOCATION_LINE, p->ids.buf, p->ids.len);
+		proto_bytes(&p->out, PROFILE_LOCATION, p->sample.buf, p->sample.len);
 		p->ids.len = 0;
-		put_field(&p->ids, FUNCTION_ID, i + 1);
-		put_field(&p->ids, FUNCTION_NAME, NAME_STRING(i));
-		put_field(&p->ids, FUNCTION_FILE, NAME_STRING(i) + 1);
-		put_bytes(&p->out, PROFILE_FUNCTION, p->ids.buf, p->ids.len);
+		proto_u64(&p->ids, FUNCTION_ID, i + 1);
+		proto_u64(&p->ids, FUNCTION_NAME, NAME_STRING(i));
+		proto_u64(&p->ids, FUNCTION_FILE, NAME_STRING(i) + 1);
+		proto_bytes(&p->out, PROFILE_FUNCTION, p->ids.buf, p->ids.len);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(pprof_words); i++)
-		put_bytes(&p->out, PROFILE_STRING, pprof_words[i], strlen(pprof_words[i]));
+		proto_str(&p->out, PROFILE_STRING, pprof_words[i]);
 	for (uint32_t i = 0; i < p->names.cnt; i++) {
 		const struct frame_name *about = p->about[i];
 
@@ -638,9 +618,9 @@ int print_pprof(const struct report *r, FILE *f)
 			elapsed_ns = r->group[i].elapsed_ns;
 	}
 	put_tables(&p);
-	put_field(&p.out, PROFILE_TIME, r->time_ns - elapsed_ns);
-	put_field(&p.out, PROFILE_DURATION, elapsed_ns);
-	put_field(&p.out, PROFILE_DEFAULT,
+	proto_u64(&p.out, PROFILE_TIME, r->time_ns - elapsed_ns);
+	proto_u64(&p.out, PROFILE_DURATION, elapsed_ns);
+	proto_u64(&p.out, PROFILE_DEFAULT,
 		stacks_figure(r) == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
 	put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
 	stackless_notes(r);

@@ -209,20 +209,96 @@ const struct stream_format stream_json = {
 	.gap = json_gap,
 };
 
-/* --- a trace ------------------------------------------------------------------------------- */
+/* --- tracks of a trace --------------------------------------------------------------------- */
+
+#define PROCESS   (-1)
+#define GPU_TRACK 0x40000000 /* beyond all threads' numbers */
+
+/* Returns the place of the track, which has none yet if it holds NULL. */
+static struct track **find_track(const struct stream_page *p, pid_t pid, pid_t tid)
+{
+	size_t i = ((uint32_t)tid ^ (uint32_t)pid * 40503U) * 2654435761U & (p->tracks_size - 1);
+
+	while (p->tracks[i] && (p->tracks[i]->pid != pid || p->tracks[i]->tid != tid))
+		i = (i + 1) & (p->tracks_size - 1);
+	return &p->tracks[i];
+}
+
+static void grow_tracks(struct stream_page *p)
+{
+	struct stream_page old = *p;
+
+	p->tracks_size = old.tracks_size ? old.tracks_size * 2 : 256;
+	p->tracks = xcalloc(p->tracks_size, sizeof(struct track *));
+	for (size_t i = 0; i < old.tracks_size; i++)
+		if (old.tracks[i])
+			*find_track(p, old.tracks[i]->pid, old.tracks[i]->tid) = old.tracks[i];
+	free(old.tracks);
+}
+
+static struct track *enter_track(struct stream_page *p, pid_t pid, pid_t tid)
+{
+	struct track **track;
+
+	if (p->track_cnt * 2 >= p->tracks_size)
+		grow_tracks(p);
+	track = find_track(p, pid, tid);
+	if (!*track) {
+		p->track_cnt++;
+		*track = xcalloc(1, sizeof(**track));
+		(*track)->pid = pid;
+		(*track)->tid = tid;
+	}
+	return *track;
+}
+
+/* Returns true if the track did not have this name. */
+static bool name_track(struct track *track, const char *name)
+{
+	if (track->is_named && !strcmp(track->name, name))
+		return false;
+	track->is_named = true;
+	snprintf(track->name, sizeof(track->name), "%s", name);
+	return true;
+}
+
+struct track *track_of_process(struct stream_page *p, const struct call *call, bool *ret_new)
+{
+	pid_t pid = (pid_t)call->pid;
+	struct track *track = enter_track(p, pid, PROCESS);
+	char comm[PROC_COMM_LEN];
+
+	*ret_new = !track->is_named &&
+		name_track(track, proc_comm(pid, pid, comm) ? comm : call->comm);
+	return track;
+}
+
+struct track *track_of_call(struct stream_page *p, const struct shown_call *c, bool *ret_new)
+{
+	const struct call *call = c->call;
+	uint64_t device = call->args.arg[FSN_GPU_ARG_DEVICE], stream = call->args.arg[FSN_GPU_ARG_STREAM];
+	struct track *track;
+	char gpu[TRACK_NAME_LEN];
+
+	if (!c->on_gpu) {
+		track = enter_track(p, (pid_t)call->pid, (pid_t)call->tid);
+		*ret_new = name_track(track, call->comm);
+		return track;
+	}
+	track = enter_track(p, (pid_t)call->pid,
+		(pid_t)(GPU_TRACK | (device & 0xff) << 20 | (stream & 0xfffff)));
+	snprintf(gpu, sizeof(gpu), "GPU %u stream %u", (unsigned int)device, (unsigned int)stream);
+	*ret_new = name_track(track, gpu);
+	return track;
+}
+
+/* --- chrome: a trace in JSON -------------------------------------------------------------- */
 
 /*
  * A stream as a trace that Perfetto and chrome://tracing open: the "JSON array format" of the
  * trace event format, with complete events ("X"), whose nesting the viewer finds by time. Times
  * are those of the wall clock, so that a trace can be laid over those of others.
  */
-
-/* A thread that has its name in the trace, or a process. */
-struct seen {
-	pid_t tid; /* of a process: -pid; 0: free */
-	pid_t pid;
-	char comm[32];
-};
 
 /*
  * Starts an object on a line of its own, which end_object() ends. So the viewers can open a
@@ -283,59 +359,19 @@ static void put_name(struct stream_page *p, const char *what, pid_t pid, pid_t t
 	end_object(&j);
 }
 
-static struct seen *find_seen(const struct stream_page *p, pid_t tid)
+/* Returns the thread that the trace shows the call in; names it and its process first. */
+static pid_t thread_of(struct stream_page *p, const struct shown_call *c)
 {
-	size_t i = (uint32_t)tid * 2654435761U & (p->seen_size - 1);
+	bool is_new;
+	const struct track *thread = track_of_call(p, c, &is_new), *process;
 
-	while (p->seen[i].tid && p->seen[i].tid != tid)
-		i = (i + 1) & (p->seen_size - 1);
-	return &p->seen[i];
-}
-
-static void grow_seen(struct stream_page *p)
-{
-	struct stream_page old = *p;
-
-	p->seen_size = old.seen_size ? old.seen_size * 2 : 256;
-	p->seen = xcalloc(p->seen_size, sizeof(*p->seen));
-	for (size_t i = 0; i < old.seen_size; i++)
-		if (old.seen[i].tid)
-			*find_seen(p, old.seen[i].tid) = old.seen[i];
-	free(old.seen);
-}
-
-/* The name of the process is that of its first thread; a thread's changes. */
-static void name_process(struct stream_page *p, const struct call *c)
-{
-	char comm[PROC_COMM_LEN];
-
-	if (!proc_comm((pid_t)c->pid, (pid_t)c->pid, comm))
-		snprintf(comm, sizeof(comm), "%s", c->comm);
-	put_name(p, "process_name", c->pid, c->pid, comm);
-}
-
-static void name_thread(
-	struct stream_page *p, const struct call *c, pid_t tid, const char *name)
-{
-	pid_t pid = c->pid;
-	struct seen *seen, *process;
-
-	if (p->seen_cnt * 2 + 4 >= p->seen_size)
-		grow_seen(p);
-	seen = find_seen(p, tid);
-	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, name))
-		return;
-	p->seen_cnt += !seen->tid;
-	seen->tid = tid;
-	process = find_seen(p, -pid);
-	if (!process->tid) {
-		p->seen_cnt++;
-		process->tid = -pid;
-		name_process(p, c);
-	}
-	seen->pid = pid;
-	snprintf(seen->comm, sizeof(seen->comm), "%s", name);
-	put_name(p, "thread_name", pid, tid, name);
+	if (!is_new)
+		return thread->tid;
+	process = track_of_process(p, c->call, &is_new);
+	if (is_new)
+		put_name(p, "process_name", process->pid, process->pid, process->name);
+	put_name(p, "thread_name", thread->pid, thread->tid, thread->name);
+	return thread->tid;
 }
 
 static void chrome_begin(struct stream_page *p)
@@ -353,32 +389,14 @@ static void set_category(struct json *j, const struct shown_call *c)
 	out_str(j->out, c->call->flags & FSN_CALL_FAILED ? ",failed\"" : "\"");
 }
 
-#define GPU_TRACK 0x40000000 /* beyond all threads' numbers */
-
-/* Returns the track of a call: GPU activity has one track per GPU stream, not per thread. */
-static pid_t track_of(const struct shown_call *c, char name[32])
-{
-	uint64_t device = c->call->args.arg[FSN_GPU_ARG_DEVICE], stream = c->call->args.arg[FSN_GPU_ARG_STREAM];
-
-	if (!c->on_gpu) {
-		snprintf(name, 32, "%s", c->call->comm);
-		return (pid_t)c->call->tid;
-	}
-	snprintf(name, 32, "GPU %u stream %u", (unsigned int)device, (unsigned int)stream);
-	return (pid_t)(GPU_TRACK | (device & 0xff) << 20 | (stream & 0xfffff));
-}
-
 static void chrome_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
 {
 	const struct call *call = c->call;
 	const char *kernel = call_kernel(c);
 	bool timed = call_is_timed(call);
-	char track[32];
-	pid_t tid = track_of(c, track);
-	struct json j;
+	pid_t tid = thread_of(p, c);
+	struct json j = next_object(p);
 
-	name_thread(p, call, tid, track);
-	j = next_object(p);
 	json_set_str(&j, "ph", timed ? "X" : "i");
 	if (!timed)
 		json_set_str(&j, "s", "t");
@@ -392,14 +410,7 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 	if (call->flags & (FSN_CALL_FAILED | FSN_CALL_SLOW))
 		json_set_str(&j, "cname", call->flags & FSN_CALL_FAILED ? "terrible" : "bad");
 	json_set_open(&j, "args", '{');
-	call_args_json(&j, c);
-	call_result_json(&j, c);
-	if (call_is_keyed(c))
-		call_keys_json(&j, c);
-	if (call_is_split(call)) {
-		json_set_u64(&j, "queued_ns", call->queued);
-		json_set_u64(&j, "blocked_ns", call->blocked);
-	}
+	call_details_json(&j, c);
 	json_close(&j, '}');
 	end_object(&j);
 }
@@ -446,7 +457,7 @@ static const struct stream_format stream_chrome = {
 const struct stream_format *stream_format_find(const char *name)
 {
 	static const struct stream_format *const all[] = { &stream_text, &stream_json,
-		&stream_chrome };
+		&stream_chrome, &stream_perfetto };
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (!strcmp(all[i]->name, name))
@@ -456,6 +467,12 @@ const struct stream_format *stream_format_find(const char *name)
 
 void stream_page_done(struct stream_page *p)
 {
-	free(p->seen);
-	p->seen = NULL;
+	for (size_t i = 0; i < p->tracks_size; i++) {
+		if (p->tracks[i])
+			lanes_free(p->tracks[i]);
+		free(p->tracks[i]);
+	}
+	free(p->tracks);
+	lanes_free(&p->own);
+	out_done(&p->details);
 }

@@ -190,6 +190,12 @@ int json_version(const struct globals *g, const char *version, const char *libbp
 
 /* --- output of a stream: a file, a pipe or a terminal; in complete lines ---------------------- */
 
+/*
+ * Returns the length of the lines or records at the start of @buf that one write has: up to
+ * PIPE_BUF, which a pipe writes atomically (pipe(7)), but at least one of them.
+ */
+typedef size_t (*sink_piece_fn)(const char *buf, size_t len);
+
 struct sink {
 	struct out out;      /* lines to be written */
 	const char *name;    /* for messages */
@@ -204,6 +210,7 @@ struct sink {
 	 * written after each flush, and the next flush overwrites it.
 	 */
 	const char *trailer;
+	sink_piece_fn piece; /* NULL: pieces are lines */
 	/* True if a blocked write must be abandoned, such as to a pipe without a reader. */
 	bool (*give_up)(void);
 };
