@@ -186,7 +186,7 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 {
 	static const struct table_column columns[] = { { "LIBRARY", TABLE_LEFT, true },
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FOUND", TABLE_LEFT, false },
-		{ "WHY NOT", TABLE_LEFT, true } };
+		{ "WHY NOT", TABLE_LEFT, TABLE_WRAP } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	const struct lib_seen *seen;
 	size_t cnt;

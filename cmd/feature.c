@@ -10,7 +10,7 @@
 static void print_report(const struct globals *g, const struct feature_report *r)
 {
 	static const struct table_column columns[] = { { "FEATURE", TABLE_LEFT, false },
-		{ "STATE", TABLE_LEFT, false }, { "REMARK", TABLE_LEFT, true } };
+		{ "STATE", TABLE_LEFT, false }, { "REMARK", TABLE_LEFT, TABLE_WRAP } };
 	_cleanup_table_ struct table *t = table_new(columns, ARRAY_SIZE(columns));
 	int64_t took_ns = r->facts[FEATURE_EXPERIMENTS_NS].number;
 	char state[FEATURE_STATE_LEN], took[TEXT_NUM_LEN];

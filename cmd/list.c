@@ -494,7 +494,7 @@ static int list_presets(const struct options *o)
 {
 	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
-		{ "DESCRIPTION", TABLE_LEFT, true } };
+		{ "DESCRIPTION", TABLE_LEFT, TABLE_WRAP } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "presets") : NULL;
 	struct preset_entry *entries;

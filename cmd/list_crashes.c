@@ -202,7 +202,7 @@ int list_crashes(struct globals *g, const struct words *words, const struct list
 	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
 		{ "TIME", TABLE_LEFT, false }, { "PID", TABLE_RIGHT, false },
 		{ "TID", TABLE_RIGHT, false }, { "COMMAND", TABLE_LEFT, false },
-		{ "END", TABLE_LEFT, false }, { "IN FLIGHT", TABLE_LEFT, true } };
+		{ "END", TABLE_LEFT, false }, { "IN FLIGHT", TABLE_LEFT, TABLE_WRAP } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = g->json ? json_list(g, "crashes") : NULL;
 	__cleanup(listed_done) struct listed l = { .choice = choice, .doc = doc, .table = table };

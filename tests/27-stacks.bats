@@ -108,6 +108,22 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
+@test "stacks: a chain of single callees is one row on a terminal, with lines below" {
+	local width
+
+	need_terminal
+	fsn attach st st_leaf --lib "$STACKS" --stacks all
+	capture "$STACKS" inlined
+	for width in 40 80; do
+		capture script -qec "stty cols $width; '$FUNCSNOOP' stats st --by stack --color never" /dev/null
+		output=$(tr -d '\r' <<<"$output")
+		assert_eq "$(grep -c '^100\.0 ' <<<"$output")" 1
+		output=$(sed -n '/^100/,/st_leaf/p' <<<"$output" | sed -E 's/^(100\.0)? +//; s/   .*//' | tr '\n' ' ')
+		assert_output_match '^main > st_case > st_around > st_call > st_leaf $'
+	done
+	fsn detach st
+}
+
 @test "another C library that some process has does not hide the one that programs will load" {
 	need_arch x86_64
 	local own=$BATS_TEST_TMPDIR/own
@@ -818,7 +834,7 @@ line_of() { # FILE TEXT
 	fsn stats st --format folded --lines
 	assert_output_match "\(stacks\.cc:[0-9]+\);st_around \($around\);st_within \($within\)_\[i\];st_call \(stacks.cc:[0-9]+\);st_leaf 1\$"
 	fsn stats st --by stack --lines
-	assert_output_match "^100.0 +(.* > )?st_within \($within\)_\[i\]( > .*)? +1 "
+	assert_output_match "^(100.0)? +(.*> )?st_within \($within\)_\[i\] > st_call"
 	fsn stats st --format flame --lines
 	assert_output_match "\"st_within \($within\)_\[i\]\""
 	fsn stats st --json --lines

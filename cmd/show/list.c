@@ -529,7 +529,7 @@ struct table *functions_table(void)
 	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, TABLE_NAMES },
 		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
 		{ "SITE", TABLE_LEFT, false }, { "INSTRUCTION", TABLE_LEFT, true },
-		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, true } };
+		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, TABLE_WRAP } };
 
 	return table_new(columns, ARRAY_SIZE(columns));
 }
@@ -625,7 +625,7 @@ void out_budget(struct out *out, const struct group *group)
 struct table *prototypes_table(void)
 {
 	static const struct table_column columns[] = { { "PROTOTYPE", TABLE_LEFT, true },
-		{ "TYPES FROM", TABLE_LEFT, true } };
+		{ "TYPES FROM", TABLE_LEFT, TABLE_WRAP } };
 
 	return table_new(columns, ARRAY_SIZE(columns));
 }
@@ -654,7 +654,7 @@ static void target_json(struct json *j, const struct target *t, const char *type
 static void show_targets(const struct globals *g, const struct draft *draft, struct json *doc)
 {
 	static const struct table_column columns[] = { { "TARGET", TABLE_LEFT, true },
-		{ "ARGUMENTS AND RESULT", TABLE_LEFT, true } };
+		{ "ARGUMENTS AND RESULT", TABLE_LEFT, TABLE_WRAP } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 
 	for (size_t i = 0; i < draft->target_cnt; i++) {

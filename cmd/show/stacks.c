@@ -505,28 +505,24 @@ static uint32_t only_below(const struct trie *t, uint32_t at)
 		NO_NODE;
 }
 
-#define CHAIN_WIDTH 80 /* of a file's lines; on a terminal figures need the rest of .. */
-#define FIGURES_WIDTH 45
-
-/* The name of node @at and of those that are the only one below another, as far as there is room. */
-static void chain_text(const struct trie *t, uint32_t *at, size_t room, struct out *out)
+/* The names of node @at and of those that are the only one below another; *@at is the last. */
+static void chain_text(const struct trie *t, uint32_t *at, struct out *out)
 {
 	uint32_t next;
 
 	out_str(out, t->nodes[*at].name);
-	while ((next = only_below(t, *at)) != NO_NODE &&
-		out->len + 3 + strlen(t->nodes[next].name) <= room) {
+	while ((next = only_below(t, *at)) != NO_NODE) {
 		out_str(out, " > ");
 		out_str(out, t->nodes[next].name);
 		*at = next;
 	}
+	out_char(out, '\0');
 }
 
-static void fill_node(struct grid *grid, const struct report *r, const struct report_group *rg,
+static void fill_node(struct grid *grid, const struct report_group *rg,
 	const struct trie *t, uint32_t *at)
 {
 	__cleanup(out_done) struct out out = {};
-	unsigned int width = r->plain ? 0 : text_width(), room;
 	const struct node *n = &t->nodes[*at];
 	unsigned int indent = 2 * trie_branches(t, n);
 
@@ -535,11 +531,8 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 	struct figures values;
 
 	grid_real(grid, CELL_PERCENT, t->all && !t->none, t->all ? 100.0 * n->value / t->all : 0);
-	if (grid->is_table) {
-		room = !width ? CHAIN_WIDTH : width > 2 * FIGURES_WIDTH ? width - FIGURES_WIDTH : FIGURES_WIDTH;
-		chain_text(t, at, room > indent ? room - indent : 0, &out);
-		out_char(&out, '\0');
-	}
+	if (grid->is_table)
+		chain_text(t, at, &out);
 	grid_textf(grid, "%*s%s", (int)indent, "", out.buf ? out.buf : n->name);
 	grid_number(grid, n->depth);
 	grid_text(grid, n->name);
@@ -564,7 +557,7 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 
 	each_stack_row(rg, trie_take, &t);
 	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
-		fill_node(grid, r, rg, &t, &at);
+		fill_node(grid, rg, &t, &at);
 }
 
 /* --- as a flat profile ------------------------------------------------------------------------- */

@@ -297,18 +297,24 @@ static bool is_shown(const struct grid *grid, size_t column)
 	return false;
 }
 
-#define ELASTIC_MIN 16 /* what is left of a long name before columns are left out */
+/* What is left of a long name, and of a text that is wrapped, before columns are left out. */
+#define ELASTIC_MIN 16
+#define WRAP_MIN    40
+/* A last column with less is printed below the rows. */
+#define BELOW_MAX   24
 
-/* Marks the columns that are shown; their width, with blanks between them. */
-static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int limit)
+/* Marks the columns that are shown, not @without; their width, with blanks between them. */
+static size_t choose_columns(
+	const struct grid *grid, bool *shown, unsigned int limit, size_t without)
 {
-	size_t width[GRID_COLUMNS], total = 0, worst;
+	size_t width[GRID_COLUMNS], total = 0, worst, most;
 
 	for (size_t c = 0; c < grid->column_cnt; c++) {
-		shown[c] = is_shown(grid, c);
+		most = grid->columns[c].elastic == TABLE_WRAP ? WRAP_MIN : ELASTIC_MIN;
+		shown[c] = c != without && is_shown(grid, c);
 		width[c] = shown[c] ? column_width(grid, c) + 2 : 0;
-		if (grid->columns[c].elastic && width[c] > ELASTIC_MIN + 2)
-			width[c] = ELASTIC_MIN + 2;
+		if (grid->columns[c].elastic && width[c] > most + 2)
+			width[c] = most + 2;
 		total += width[c];
 	}
 	while (limit && total > limit + 2) {
@@ -329,19 +335,21 @@ static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int 
 
 #define TREND_MIN 5       /* less shows nothing */
 #define SHORT_NAME_MIN 12 /* columns: a name of less is cut at its end */
-#define LONG_NAME      60 /* columns of a name where no terminal has a width */
+/* Columns of a name, and of a wrapped text with columns after it, where no terminal has a width. */
+#define LONG_NAME 60
+#define LONG_TEXT 80
 
 /* Chooses columns so that a sparkline fits after them. Returns its width; 0: no sparkline. */
 static unsigned int choose_trend(const struct grid *grid, bool *shown, unsigned int limit)
 {
 	unsigned int room = limit > GRID_TREND + 2 ? limit - GRID_TREND - 2 : !!limit;
-	size_t rest = choose_columns(grid, shown, room) + 2;
+	size_t rest = choose_columns(grid, shown, room, grid->column_cnt) + 2;
 
 	if (!limit)
 		return GRID_TREND;
 	if (rest + TREND_MIN <= limit)
 		return limit - rest < GRID_TREND ? limit - rest : GRID_TREND;
-	choose_columns(grid, shown, limit);
+	choose_columns(grid, shown, limit, grid->column_cnt);
 	return 0;
 }
 
@@ -401,6 +409,26 @@ static const char *trend_tail(const char *trend, unsigned int width)
 	return at;
 }
 
+static size_t last_shown(const struct grid *grid, const bool *shown)
+{
+	size_t c = grid->column_cnt;
+
+	while (c && !shown[c - 1])
+		c--;
+	return c - 1;
+}
+
+/* The width of a column where no terminal limits it. */
+static size_t file_width(const struct grid *grid, const bool *shown, size_t column, size_t width)
+{
+	enum table_fit elastic = grid->columns[column].elastic;
+	size_t most = elastic == TABLE_NAMES                                        ? LONG_NAME
+		: elastic == TABLE_WRAP && column != last_shown(grid, shown) ? LONG_TEXT
+									     : width;
+
+	return width < most ? width : most;
+}
+
 /* Widths of the columns that are shown: elastic ones give way until all fit. */
 static void fit_columns(const struct grid *grid, const bool *shown, size_t trend,
 	unsigned int limit, size_t *width)
@@ -409,8 +437,8 @@ static void fit_columns(const struct grid *grid, const bool *shown, size_t trend
 
 	for (size_t c = 0; c < grid->column_cnt; c++) {
 		width[c] = shown[c] ? column_width(grid, c) : 0;
-		if (!limit && grid->columns[c].elastic == TABLE_NAMES && width[c] > LONG_NAME)
-			width[c] = LONG_NAME;
+		if (!limit)
+			width[c] = file_width(grid, shown, c, width[c]);
 		total += shown[c] ? width[c] + 2 : 0;
 	}
 	while (limit && total > limit + 2) {
@@ -476,51 +504,126 @@ static void print_cell(
 		fputs("  ", f);
 }
 
-/* Names of a column of which some are shortened; of all others NULL. */
-struct short_names {
-	size_t column;
-	char **text; /* of each row, or NULL */
+/* Texts that are fitted to their columns; the others are NULL. */
+struct fitted {
+	size_t names;    /* column of TABLE_NAMES; column_cnt: none */
+	char **name;     /* of each row, shortened */
+	size_t wraps;    /* column of TABLE_WRAP; column_cnt: none */
+	bool below;      /* its texts have lines of their own */
+	char *line;      /* the first one of the row that is printed; NULL: .below, or no text */
+	const char *rest; /* what follows it */
 };
 
-static struct short_names shorten_names(const struct grid *grid, const size_t *width)
+static size_t find_fit(const struct grid *grid, const bool *shown, enum table_fit fit)
 {
-	struct short_names s = { 0, xcalloc(grid->row_cnt + 1, sizeof(char *)) };
-	_cleanup_free_ const char **names = xcalloc(grid->row_cnt + 1, sizeof(char *));
+	size_t c = 0;
 
-	while (s.column < grid->column_cnt && grid->columns[s.column].elastic != TABLE_NAMES)
-		s.column++;
-	if (s.column == grid->column_cnt || width[s.column] < SHORT_NAME_MIN)
-		return s;
-	for (size_t i = 0; i < grid->row_cnt; i++)
-		names[i] = grid->cells[i * grid->column_cnt + s.column].text;
-	text_shorten(names, grid->row_cnt, width[s.column], s.text);
-	return s;
+	while (c < grid->column_cnt && !(shown[c] && grid->columns[c].elastic == fit))
+		c++;
+	return c;
 }
 
-static const char *shown_text(const struct grid *grid, const struct short_names *names, size_t row,
+static void shorten_names(const struct grid *grid, const size_t *width, struct fitted *fit)
+{
+	_cleanup_free_ const char **names = xcalloc(grid->row_cnt + 1, sizeof(char *));
+
+	if (fit->names == grid->column_cnt || width[fit->names] < SHORT_NAME_MIN)
+		return;
+	for (size_t i = 0; i < grid->row_cnt; i++)
+		names[i] = grid->cells[i * grid->column_cnt + fit->names].text;
+	text_shorten(names, grid->row_cnt, width[fit->names], fit->name);
+}
+
+static const char *shown_text(const struct grid *grid, const struct fitted *fit, size_t row,
 	size_t column, char buf[CELL_LEN])
 {
-	if (column == names->column && names->text[row])
-		return names->text[row];
+	if (column == fit->names && fit->name[row])
+		return fit->name[row];
+	if (column == fit->wraps && fit->line)
+		return fit->line;
 	return cell_shown(&grid->cells[row * grid->column_cnt + column], buf);
 }
 
+/* The bytes of @text for a line of @width: up to " > ", or a blank, or as many as there is room for. */
+static size_t line_len(const char *text, size_t width)
+{
+	size_t first = strspn(text, "> "), columns = 0, blank = 0, arrow = 0, at = 0;
+
+	for (; text[at]; at++) {
+		if (at > first && text[at] == ' ')
+			blank = at;
+		if (at > first && !strncmp(text + at, " > ", 3))
+			arrow = at;
+		if (!utf8_goes_on(text[at]) && columns++ == width)
+			return arrow ? arrow : blank ? blank : at;
+	}
+	return at;
+}
+
 /* Row @row, or with -1 the titles. */
-static void print_line(const struct grid *grid, const struct short_names *names, ssize_t row,
+static void print_line(const struct grid *grid, const struct fitted *fit, ssize_t row,
 	const bool *shown, const size_t *width, unsigned int trend, FILE *f)
 {
-	size_t last = grid->column_cnt;
+	size_t last = last_shown(grid, shown);
 	char buf[CELL_LEN];
 
-	while (last && !shown[last - 1])
-		last--;
-	for (size_t c = 0; c < last; c++)
+	for (size_t c = 0; c <= last; c++)
 		if (shown[c])
 			print_cell(row < 0 ? grid->columns[c].title
-					   : shown_text(grid, names, row, c, buf),
-				width[c], grid->columns[c].align, c + 1 == last && !trend, f);
+					   : shown_text(grid, fit, row, c, buf),
+				width[c], grid->columns[c].align, c == last && !trend, f);
 	if (trend)
 		fputs(row < 0 ? grid->trend_title : trend_tail(grid->trends[row], trend), f);
+}
+
+/* Cuts the wrapped text of @row to its first line. */
+static void wrap_row(const struct grid *grid, size_t row, const size_t *width, struct fitted *fit)
+{
+	const struct cell *cell = &grid->cells[row * grid->column_cnt + fit->wraps];
+	size_t len;
+
+	free(fit->line);
+	fit->line = NULL;
+	fit->rest = "";
+	if (fit->wraps == grid->column_cnt || cell->type != CELL_TEXT)
+		return;
+	len = fit->below ? 0 : line_len(cell->text, width[fit->wraps]);
+	fit->line = fit->below ? NULL : xstrndup(cell->text, len);
+	fit->rest = cell->text + len;
+}
+
+#define BELOW_INDENT 4
+
+/* Prints what follows the first line, a bit further in. */
+static void print_rest(const struct fitted *fit, const bool *shown, const size_t *width,
+	unsigned int limit, FILE *f)
+{
+	size_t indent = BELOW_INDENT, room = limit, len;
+
+	if (!*fit->rest)
+		return;
+	if (!fit->below) {
+		room = width[fit->wraps];
+		indent = strspn(fit->line, " ") + 2;
+		indent = indent < room / 2 ? indent : 0;
+	}
+	room -= indent;
+	for (size_t c = 0; !fit->below && c < fit->wraps; c++)
+		indent += shown[c] ? width[c] + 2 : 0;
+	for (const char *at = fit->rest + strspn(fit->rest, " "); *at; at += strspn(at, " ")) {
+		len = line_len(at, room);
+		fprintf(f, "\n%*s%.*s", (int)indent, "", (int)len, at);
+		at += len;
+	}
+}
+
+/* True if the last column is too narrow to be read: lines below the rows have more room. */
+static bool is_squeezed(const struct grid *grid, const bool *shown, const size_t *width,
+	unsigned int limit, size_t column)
+{
+	return column < grid->column_cnt && column == last_shown(grid, shown) &&
+		width[column] < BELOW_MAX && width[column] < column_width(grid, column) &&
+		limit > BELOW_MAX;
 }
 
 void grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)
@@ -528,29 +631,41 @@ void grid_print(const struct grid *grid, const struct globals *g, bool wide, FIL
 	unsigned int limit = wide ? 0 : text_width(), trend = 0;
 	size_t width[GRID_COLUMNS];
 	bool shown[GRID_COLUMNS], color = text_color(g);
-	struct short_names names;
+	struct fitted fit = { .name = xcalloc(grid->row_cnt + 1, sizeof(char *)) };
 
 	if (grid->trends)
 		trend = choose_trend(grid, shown, limit);
 	else
-		choose_columns(grid, shown, limit);
+		choose_columns(grid, shown, limit, grid->column_cnt);
 	fit_columns(grid, shown, trend ? trend_width(grid, trend) : 0, limit, width);
-	names = shorten_names(grid, width);
+	fit.names = find_fit(grid, shown, TABLE_NAMES);
+	fit.wraps = find_fit(grid, shown, TABLE_WRAP);
+	if (is_squeezed(grid, shown, width, limit, fit.wraps)) {
+		fit.below = true;
+		choose_columns(grid, shown, limit, fit.wraps);
+		fit_columns(grid, shown, 0, limit, width);
+	}
+	shorten_names(grid, width, &fit);
 	fputs(color ? "\033[1m" : "", f);
-	print_line(grid, &names, -1, shown, width, trend, f);
+	print_line(grid, &fit, -1, shown, width, trend, f);
+	if (fit.below)
+		fprintf(f, "\n%*s%s", BELOW_INDENT, "", grid->columns[fit.wraps].title);
 	fputs(color ? "\033[0m\n" : "\n", f);
 	for (size_t i = 0; i < grid->row_cnt; i++) {
 		const char *mark = color ? grid->marks[i] : NULL;
 
 		if (mark)
 			fprintf(f, "\033[%sm", mark);
-		print_line(grid, &names, i, shown, width, trend, f);
+		wrap_row(grid, i, width, &fit);
+		print_line(grid, &fit, i, shown, width, trend, f);
+		print_rest(&fit, shown, width, limit, f);
 		fputs(mark ? "\033[0m\n" : "\n", f);
 		if (grid->notes[i])
 			fprintf(f, "    %s\n", grid->notes[i]);
-		free(names.text[i]);
+		free(fit.name[i]);
 	}
-	free(names.text);
+	free(fit.line);
+	free(fit.name);
 }
 
 /* --- the tables of commands ---------------------------------------------------------------------- */

@@ -14,8 +14,11 @@
 
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
 
-/* How a column fits a narrow terminal: not at all, cut, as names of functions (text_shorten()). */
-enum table_fit { TABLE_RIGID = false, TABLE_CUT = true, TABLE_NAMES };
+/*
+ * How a column fits a narrow terminal: not at all, cut, as names of functions (text_shorten()), or
+ * continued on the lines below. A table has at most one column of the last kind.
+ */
+enum table_fit { TABLE_RIGID = false, TABLE_CUT = true, TABLE_NAMES, TABLE_WRAP };
 
 /* --- rows of typed cells: what a table shows with units and CSV as plain numbers ------------ */
 

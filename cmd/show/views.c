@@ -947,7 +947,7 @@ static const struct grid_column slow_labels[] = {
 	{ NULL, "key", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ NULL, "queued_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "blocked_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ "CALL", NULL, TABLE_LEFT, TABLE_WRAP, GRID_TABLE, 0 },
 };
 static const struct grid_column tree_labels[] = {
 	{ "FUNCTION", NULL, TABLE_LEFT, TABLE_NAMES, GRID_TABLE, 0 },
@@ -959,7 +959,7 @@ static const struct grid_column tree_labels[] = {
 };
 static const struct grid_column stack_labels[] = {
 	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ "CALLED BY", NULL, TABLE_LEFT, TABLE_WRAP, GRID_TABLE, 0 },
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
@@ -973,13 +973,13 @@ static const struct grid_column stack_labels[] = {
 	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 }
 static const struct grid_column stack_diff_labels[] = {
 	CHANGE_LABELS,
-	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ "CALLED BY", NULL, TABLE_LEFT, TABLE_WRAP, GRID_TABLE, 0 },
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
 static const struct grid_column sleep_labels[] = {
 	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "BLOCKED IN", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ "BLOCKED IN", NULL, TABLE_LEFT, TABLE_WRAP, GRID_TABLE, 0 },
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
