@@ -551,7 +551,8 @@ static int stage_count(const struct draft *draft, const struct attach_opts *opts
 	s->opts = opts_of(draft, opts, mode);
 	s->fs = fs;
 	code = cnt ? stage_load(draft, opts, &s->load, err) : 0;
-	if (!code && cnt) {
+	/* Without a process that maps a file there are no calls to count yet. */
+	if (!code && s->load.cnt) {
 		err_sys(&s->err, -EINTR, "cannot count entries"); /* until it is known better */
 		apart_run(count_apart, s, opts->tick, opts->tick_arg);
 		code = s->err.code;
