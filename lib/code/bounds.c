@@ -562,14 +562,14 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 static void confirm_jump(struct func *f, struct jump *j)
 {
 	const struct plan_fde *fde = image_fde(&f->p->img, j->from);
-	struct func other = { .p = f->p, .insn_cnt = f->insn_cnt };
+	struct func other = { .p = f->p, .insn_cnt = f->insn_cnt, .byte_cnt = f->byte_cnt };
 	struct cold_index *c = f->p->cold;
 	const struct insn *insn;
 
 	if (j->kind != JUMP_LIKELY || !fde || c->confirm_bytes > CONFIRM_BYTES)
 		return;
 	c->confirm_bytes += fde->end - fde->start;
-	/* its instructions temporarily follow those of @f in the array */
+	/* its instructions temporarily follow those of @f in the arrays */
 	if (func_add_range(&other, fde->start, fde->end))
 		return;
 	insn = func_insn(&other, j->from);

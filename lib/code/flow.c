@@ -401,6 +401,14 @@ static void make_room(struct planner *p, uint32_t cnt)
 	p->cap = cap;
 }
 
+static void make_byte_room(struct planner *p, size_t cnt)
+{
+	if (cnt <= p->over_cap)
+		return;
+	p->over_cap = cnt > 2 * p->over_cap ? cnt : 2 * p->over_cap;
+	p->over = xreallocarray(p->over, p->over_cap, sizeof(*p->over));
+}
+
 int func_add_range(struct func *f, uint64_t start, uint64_t end)
 {
 	struct code_range *r = &f->ranges[f->range_cnt];
@@ -410,10 +418,12 @@ int func_add_range(struct func *f, uint64_t start, uint64_t end)
 
 	if (f->range_cnt == FSN_JUMP_RANGES || end - start > PLAN_MAX_BYTES - f->byte_cnt)
 		return -E2BIG;
-	*r = (struct code_range) { .start = start, .end = end, .first = f->insn_cnt };
+	*r = (struct code_range) { .start = start, .end = end, .first = f->insn_cnt,
+		.from = f->byte_cnt };
 	r->bytes = image_code(&p->img, start, &len);
 	if (!r->bytes || len < end - start)
 		return -E2BIG;
+	make_byte_room(p, f->byte_cnt + (end - start));
 	while (addr < end) {
 		struct insn *insn;
 
@@ -431,6 +441,8 @@ int func_add_range(struct func *f, uint64_t start, uint64_t end)
 			insn_is_dispatch(
 				p->img.arch, insn, r->cnt, r->bytes + (addr - start)))
 			insn->flow = INSN_TABLE;
+		for (uint32_t i = 0; i < insn->len; i++)
+			p->over[r->from + (addr - start) + i] = r->first + r->cnt;
 		addr += insn->len;
 		r->cnt++;
 	}
@@ -459,14 +471,8 @@ const struct code_range *func_range(const struct func *f, uint64_t addr)
 struct insn *func_insn_over(const struct func *f, uint64_t addr)
 {
 	const struct code_range *r = func_range(f, addr);
-	struct insn *base;
-	size_t behind;
 
-	if (!r)
-		return NULL;
-	base = f->p->insns + r->first;
-	behind = FIRST_WHERE(r->cnt, i, base[i].addr > addr);
-	return behind ? base + behind - 1 : NULL;
+	return r ? &f->p->insns[f->p->over[r->from + (addr - r->start)]] : NULL;
 }
 
 struct insn *func_insn(const struct func *f, uint64_t addr)

@@ -47,6 +47,7 @@ struct code_range {
 	uint64_t start, end;
 	const uint8_t *bytes;
 	uint32_t first, cnt; /* its instructions, in planner.insns */
+	uint32_t from;       /* its bytes, in planner.over */
 	bool bad;            /* some bytes do not decode, the first at .bad_addr */
 	uint64_t bad_addr;
 };
@@ -66,6 +67,8 @@ struct planner {
 	struct flow_state *states;
 	uint32_t *queue[2];
 	uint32_t cap;
+	uint32_t *over; /* for each byte: its instruction's number */
+	size_t over_cap;
 };
 
 struct func {

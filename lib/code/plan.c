@@ -156,6 +156,7 @@ void planner_free(struct planner *p)
 	cold_free(p->cold);
 	proofs_free(p);
 	free(p->insns);
+	free(p->over);
 	free(p->states);
 	for (size_t i = 0; i < ARRAY_SIZE(p->queue); i++)
 		free(p->queue[i]);
