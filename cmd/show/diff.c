@@ -84,6 +84,12 @@ static void snapshot_func(const struct report_group *rg, const struct types *typ
 	out->name = xstrdup(func.name);
 	out->library = xstrdup(func.library);
 	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
+	for (unsigned int i = 0; f->bucket && i < FSN_HIST_CNT; i++) {
+		uint64_t ge, lt;
+
+		hist_bounds(i, &ge, &lt);
+		moments_add(&out->durations, ge, lt, f->bucket[i]);
+	}
 	rows_snapshot(rg, types, f, out);
 }
 
@@ -307,6 +313,79 @@ void diff_make(struct report_group *rg, const struct saved_group *before,
 	if (d.cnt)
 		qsort(rg->diff, d.cnt, sizeof(*rg->diff), compare_changes);
 	rg->diff_cnt = choice->top && choice->top < d.cnt ? choice->top : d.cnt;
+}
+
+/* --- slower, or more calls? ----------------------------------------------------------------- */
+
+#define ERRORS_OF_NOISE 3 /* standard errors of the difference of two means */
+
+/* By Newton's method, which falls until it is exact: libm is not linked for this alone. */
+static double square_root(double x)
+{
+	double root = x > 1 ? x : 1, next;
+
+	while ((next = (root + x / root) / 2) < root)
+		root = next;
+	return root;
+}
+
+bool diff_time(const struct diff_func *d, struct diff_time *ret)
+{
+	const struct figures *was, *is;
+	double error_was, error_is, calls_was, calls;
+	uint64_t noise_was, noise_is;
+
+	if (!both_known(d, FIGURE_TOTAL) || !both_known(d, FIGURE_RETURNS) ||
+		!moments_error(&d->before->durations, &error_was) ||
+		!moments_error(&d->after->durations, &error_is))
+		return false;
+	was = &d->before->figures;
+	is = &d->after->figures;
+	calls_was = (double)was->value[FIGURE_RETURNS].n;
+	calls = (double)is->value[FIGURE_RETURNS].n;
+	if (!(calls_was > 0) || !(calls > 0))
+		return false;
+	noise_was = figure_or_0(was, FIGURE_NOISE);
+	noise_is = figure_or_0(is, FIGURE_NOISE);
+	ret->mean_was_ns = (double)was->value[FIGURE_TOTAL].n / calls_was;
+	ret->mean_ns = (double)is->value[FIGURE_TOTAL].n / calls;
+	ret->noise_ns = ERRORS_OF_NOISE * square_root(error_was + error_is) +
+		(double)(noise_was > noise_is ? noise_was : noise_is);
+	ret->more_ns = (calls - calls_was) * ret->mean_was_ns;
+	ret->slower_ns = calls * (ret->mean_ns - ret->mean_was_ns);
+	ret->beyond_noise = fabs(ret->mean_ns - ret->mean_was_ns) > ret->noise_ns;
+	return true;
+}
+
+void diff_summary(const struct report_group *rg, FILE *f)
+{
+	char was[TEXT_NUM_LEN], is[TEXT_NUM_LEN], noise[TEXT_NUM_LEN], all[TEXT_NUM_LEN];
+	const struct diff_func *most = NULL;
+	struct diff_time time, top = {};
+	_cleanup_free_ char *name = NULL;
+	bool judged = false;
+
+	for (size_t i = 0; i < rg->diff_cnt; i++) {
+		if (!diff_time(&rg->diff[i], &time))
+			continue;
+		judged = true;
+		if (!time.beyond_noise || (most && fabs(time.slower_ns) <= fabs(top.slower_ns)))
+			continue;
+		most = &rg->diff[i];
+		top = time;
+	}
+	if (judged && !most)
+		fprintf(f, "no function's mean differs beyond noise\n");
+	if (!most)
+		return;
+	name = text_escape(most->after->name);
+	fprintf(f, "%s is %s: %s per call instead of %s (noise %s), %c%s in %llu calls\n", name,
+		top.slower_ns > 0 ? "slower" : "faster",
+		text_duration((uint64_t)top.mean_ns, is),
+		text_duration((uint64_t)top.mean_was_ns, was),
+		text_duration((uint64_t)top.noise_ns, noise), top.slower_ns > 0 ? '+' : '-',
+		text_duration((uint64_t)fabs(top.slower_ns), all),
+		(unsigned long long)most->after->figures.value[FIGURE_RETURNS].n);
 }
 
 /* --- the view ------------------------------------------------------------------------------- */

@@ -224,6 +224,8 @@ static int table_group(
 	report_begin_grid(r, &grid);
 	grid.is_table = true;
 	print_head(r, rg, f);
+	if (rg->diff && !(r->view->flags & VIEW_STACKS))
+		diff_summary(rg, f);
 	view->fill(&grid, r, rg);
 	if (grid.failed)
 		return -ENOMEM;
@@ -629,6 +631,23 @@ static void add_saved_key(struct json *j, const struct saved_row *row)
 	json_close(j, '}');
 }
 
+static void add_time(struct json *j, const struct diff_func *d)
+{
+	struct diff_time time;
+
+	if (!diff_time(d, &time)) {
+		json_set_null(j, "time");
+		return;
+	}
+	json_set_open(j, "time", '{');
+	json_set_i64(j, "more_calls_ns", (int64_t)time.more_ns);
+	json_set_i64(j, "slower_calls_ns", (int64_t)time.slower_ns);
+	json_set_i64(j, "mean_change_ns", (int64_t)(time.mean_ns - time.mean_was_ns));
+	json_set_u64(j, "mean_noise_ns", (uint64_t)time.noise_ns);
+	json_set_bool(j, "beyond_noise", time.beyond_noise);
+	json_close(j, '}');
+}
+
 static void add_changed(struct json *j, const struct diff_func *d, bool by_key)
 {
 	const struct saved_func *f = d->after ? d->after : d->before;
@@ -642,6 +661,7 @@ static void add_changed(struct json *j, const struct diff_func *d, bool by_key)
 	if (by_key)
 		add_saved_key(j, f->rows);
 	json_set_str(j, "status", diff_status(d));
+	add_time(j, d);
 	for (size_t i = 0; i < cnt; i++) {
 		enum figure_id id = ids[i];
 

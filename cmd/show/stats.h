@@ -186,6 +186,23 @@ double diff_percent(uint64_t before, uint64_t after);
 bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent);
 
 /*
+ * Splits the growth of a function's total time into .more_ns, by the number of calls, and
+ * .slower_ns, by the time of each. The means differ by noise unless they differ by more than three
+ * standard errors of their difference, which the histograms have, and the error of the correction.
+ */
+struct diff_time {
+	double mean_was_ns, mean_ns, noise_ns; /* per call */
+	double more_ns, slower_ns;
+	bool beyond_noise;
+};
+
+/* Returns false if a reading lacks the total or a histogram of two calls. */
+bool diff_time(const struct diff_func *d, struct diff_time *ret);
+
+/* Prints a line about the function whose calls have become slower or faster by most, if any. */
+void diff_summary(const struct report_group *rg, FILE *f);
+
+/*
  * Lists the arguments of --sort; parses one of them. Parsing returns false if @name is not in the
  * list.
  */

@@ -210,6 +210,23 @@ void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt)
 	*ret_lt = *ret_ge + (1ULL << octave);
 }
 
+void moments_add(struct moments *m, uint64_t ge_ns, uint64_t lt_ns, uint64_t cnt)
+{
+	double width = (double)lt_ns - (double)ge_ns, middle = (double)ge_ns + width / 2, n = (double)cnt;
+
+	m->cnt += n;
+	m->sum += n * middle;
+	m->squares += n * (middle * middle + width * width / 12);
+}
+
+bool moments_error(const struct moments *m, double *ret_square)
+{
+	if (!(m->cnt >= 2))
+		return false;
+	*ret_square = (m->squares - m->sum * m->sum / m->cnt) / (m->cnt - 1) / m->cnt;
+	return true;
+}
+
 uint64_t hist_percentile(const uint64_t *bucket, unsigned int permille, uint64_t min_ns,
 	uint64_t max_ns)
 {

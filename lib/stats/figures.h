@@ -395,8 +395,22 @@ struct saved_row {
 	const struct stats_row *now; /* the row that it was made from (not owned), or NULL */
 };
 
+/* Durations in a histogram, taken as spread evenly in each bucket. */
+struct moments {
+	double cnt, sum, squares;
+};
+
+void moments_add(struct moments *m, uint64_t ge_ns, uint64_t lt_ns, uint64_t cnt);
+
+/*
+ * Stores the square of the standard error of the mean, in ns squared. Returns false if there are
+ * fewer than two durations.
+ */
+bool moments_error(const struct moments *m, double *ret_square);
+
 struct saved_func {
 	char *name, *library;   /* library may be NULL */
+	struct moments durations; /* none if the document has no histogram */
 	struct figures figures; /* of USE_SAVED; unknown ones are null in the document */
 	struct saved_row *rows;
 	size_t row_cnt;

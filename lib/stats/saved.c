@@ -186,6 +186,38 @@ static int rows_of(struct json_object *obj, struct saved_func *func)
 	return code;
 }
 
+/* Reads a bound or a count of a histogram. False if it is none. */
+static bool number_of(struct json_object *obj, const char *key, uint64_t *ret)
+{
+	struct json_object *value;
+
+	if (!json_object_is_type(obj, json_type_object) ||
+		!json_object_object_get_ex(obj, key, &value) ||
+		!json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0)
+		return false;
+	*ret = json_object_get_uint64(value);
+	return true;
+}
+
+static int histogram_of(struct json_object *obj, struct saved_func *func)
+{
+	struct json_object *list, *bucket;
+	uint64_t ge, lt, cnt;
+
+	if (!json_object_object_get_ex(obj, "histogram", &list) || !list)
+		return 0;
+	if (!json_object_is_type(list, json_type_array))
+		return -EINVAL;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		bucket = json_object_array_get_idx(list, i);
+		if (!number_of(bucket, "ge_ns", &ge) || !number_of(bucket, "lt_ns", &lt) ||
+			!number_of(bucket, "count", &cnt))
+			return -EINVAL;
+		moments_add(&func->durations, ge, lt, cnt);
+	}
+	return 0;
+}
+
 static int func_of(struct json_object *obj, struct saved_func *func)
 {
 	const char *name = str_of(obj, "name"), *library = str_of(obj, "library");
@@ -194,6 +226,8 @@ static int func_of(struct json_object *obj, struct saved_func *func)
 	if (!json_object_is_type(obj, json_type_object) || !name)
 		return -EINVAL;
 	code = figures_read(obj, USE_SAVED, &func->figures);
+	if (!code)
+		code = histogram_of(obj, func);
 	if (!code)
 		code = rows_of(obj, func);
 	if (code)
