@@ -546,24 +546,25 @@ c
 	assert_output_line "no function's mean differs beyond noise"
 	fsn reset g
 	capture "$FIX/call" --arg 200000 sleep_us 10
-	fsn stats g --diff "$saved"
-	assert_output_match '^fix_sleep_us is slower: 2[0-9.]+ m?s per call instead of [0-9.]+ ms \(noise [0-9.]+ [mu]s\), \+[0-9.]+ m?s in 10 calls$'
-
 	# 100 calls of 100 to 200 us, with a mean of 150 us: its error is 2.9 us.
 	jq -c '.[0].functions[0] |= (.total_ns = 15000000 | .returns = 100 | .calls = 100 |
 		.noise_ns = 0 | .histogram = [{ ge_ns: 100000, lt_ns: 200000, count: 100 }])' \
 		"$saved" >"$saved.known"
 	fsn stats g --json
-	local total noise
+	local total noise beyond=true said='fix_sleep_us is slower: [0-9.]+ m?s per call instead of 150 us \(noise [0-9.]+ [mu]?s\), \+[0-9.]+ m?s in 10 calls'
 	total=$(jq '.[0].functions[0].total_ns' <<<"$output")
 	noise=$(jq '[.[0].functions[0] | .noise_ns // 0,
 		(.histogram | map([(.ge_ns + .lt_ns) / 2, .lt_ns - .ge_ns, .count]) |
 		(map(.[0] * .[2]) | add / 10) as $mean |
 		map(.[2] * ((.[0] - $mean) * (.[0] - $mean) + .[1] * .[1] / 12)) | add / 9 / 10)] |
 		3 * (.[1] + 100000 * 100000 / 12 / 99 | sqrt) + .[0] | floor' <<<"$output")
+	# A machine may delay a single call by so much that the others do not count.
+	((total / 10 - 150000 > noise)) || { beyond=false said="no function's mean differs beyond noise"; }
+	fsn stats g --diff "$saved.known"
+	assert_output_match "^$said$"
 	fsn stats g --diff "$saved.known" --json
 	assert_json '.[0].functions[0].time | [.more_calls_ns, .slower_calls_ns, .mean_change_ns, .beyond_noise] | tostring' \
-		"[$((-90 * 150000)),$((total - 1500000)),$((total / 10 - 150000)),true]"
+		"[$((-90 * 150000)),$((total - 1500000)),$((total / 10 - 150000)),$beyond]"
 	assert_between "$(json '.[0].functions[0].time.mean_noise_ns')" $((noise - 1)) $((noise + 1))
 	fsn detach g
 }
