@@ -297,7 +297,7 @@ static bool is_shown(const struct grid *grid, size_t column)
 	return false;
 }
 
-/* What is left of a long name, and of a text that is wrapped, before columns are left out. */
+/* Minimum width of a long name, and of a text that is wrapped, before columns are left out. */
 #define ELASTIC_MIN 16
 #define WRAP_MIN    40
 /* A last column with less is printed below the rows. */
