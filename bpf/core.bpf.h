@@ -182,7 +182,7 @@ static void *(*const rdonly_cast)(const void *object, __u64 type) = (void *)FSN_
 	((struct task_struct *)rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct)))
 #define current_for_reading() for_reading(bpf_get_current_task_btf())
 
-/* For those: a field of the current task, or of what one of its fields points to. */
+/* For those: a field of the current task, by the names of pointers that lead to it. */
 #define CURRENT_READ(...) BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), __VA_ARGS__)
 
 /*
