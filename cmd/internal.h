@@ -162,6 +162,8 @@ struct crash_watch;
 struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs);
 void crash_watch_free(struct crash_watch *w);
 void crash_watch_step(struct crash_watch *w, const struct words *groups);
+/* The thread that process @pid was reported with, or 0. */
+pid_t crash_watch_thread(const struct crash_watch *w, pid_t pid);
 
 /* --- list_allocations.c ----------------------------------------------------------------------- */
 

@@ -245,7 +245,7 @@ struct crash_watch {
 	/* The processes reported last: one can be in several groups. */
 	struct reported {
 		uint64_t start_ns;
-		pid_t pid;
+		pid_t pid, tid;
 	} reported[REPORTED];
 	size_t reported_cnt; /* ever */
 };
@@ -292,7 +292,7 @@ static bool is_reported(struct crash_watch *w, const struct crash *c)
 	for (size_t i = 0; i < REPORTED; i++)
 		if (w->reported[i].pid == c->pid && w->reported[i].start_ns == c->start_ns)
 			return true;
-	w->reported[w->reported_cnt++ % REPORTED] = (struct reported) { c->start_ns, c->pid };
+	w->reported[w->reported_cnt++ % REPORTED] = (struct reported) { c->start_ns, c->pid, c->tid };
 	return false;
 }
 
@@ -357,4 +357,12 @@ void crash_watch_step(struct crash_watch *w, const struct words *groups)
 		watch_group(w, groups->word[i]);
 	for (size_t i = 0; i < w->cnt; i++)
 		step(w, &w->groups[i]);
+}
+
+pid_t crash_watch_thread(const struct crash_watch *w, pid_t pid)
+{
+	for (size_t i = 0; i < REPORTED; i++)
+		if (w->reported[i].pid == pid)
+			return w->reported[i].tid;
+	return 0;
 }

@@ -496,9 +496,13 @@ static bool thread_told(const struct slot_call *calls, size_t i)
 	return false;
 }
 
-/* Which signal ended COMMAND, and in which calls. Before its calls are abandoned. */
+/*
+ * Which signal ended COMMAND, and in which calls, but of the thread that was reported as crashed.
+ * Before its calls are abandoned.
+ */
 static void tell_signal(const struct session *s)
 {
+	pid_t told = crash_watch_thread(s->crashes, s->child.pid);
 	_cleanup_free_ struct slot_call *calls = NULL;
 	_cleanup_group_ struct group *g = NULL;
 	unsigned int signal = started_signal(&s->child);
@@ -513,10 +517,10 @@ static void tell_signal(const struct session *s)
 	for (size_t i = 0; i < cnt; i++)
 		if (calls[i].pid == s->child.pid)
 			calls[own++] = calls[i];
-	if (!own)
+	if (!own && !told)
 		cmd_note(s->o->g, "%s ended process %d", name, s->child.pid);
 	for (size_t i = 0; i < own; i++) {
-		if (thread_told(calls, i))
+		if (calls[i].tid == told || thread_told(calls, i))
 			continue;
 		open_calls(g, calls + i, own - i, text, sizeof(text));
 		cmd_note(s->o->g, "%s ended thread %d in %s", name, calls[i].tid, text);
@@ -584,10 +588,8 @@ static int look(struct session *s)
 		there = wait_for_command(s, end_ns, false);
 	else
 		there = wait_for_signal(s, end_ns);
-	if (s->child.pid && started_ended(&s->child)) {
+	if (s->child.pid && started_ended(&s->child))
 		terminal_restore(&s->terminal);
-		tell_signal(s);
-	}
 	/*
 	 * Intervals start now, and a stopped process stays stopped until the first one has
 	 * started.
@@ -599,6 +601,8 @@ static int look(struct session *s)
 	/* All that have died, now that their calls are printed. */
 	for (int i = 0; i < 2; i++)
 		crash_watch_step(s->crashes, &o->stats.names);
+	if (s->child.pid && started_ended(&s->child))
+		tell_signal(s);
 	if (!there || s->born.code || !o->stats.names.cnt)
 		return status;
 	if (o->table_apart) {

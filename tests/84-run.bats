@@ -736,14 +736,17 @@ nobody_is_held() {
 	poll_until in_hang
 	kill -SEGV "$pid"
 	wait_bg -s 139 r
-	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread $pid in main$"
+	assert_stderr_match "^process $pid \(call\) was killed: SIGSEGV$"
+	assert_stderr_match '^  in flight: main [0-9.]+ m?s$'
+	refute_stderr_match "SIGSEGV ended thread $pid"
 	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread [0-9]+ in fix_hang$"
 	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'
-	assert_stderr_match '^funcsnoop run: SIGTERM ended process [0-9]+$'
+	assert_eq "$(grep -c SIGTERM <<<"$stderr")" 1
+	assert_stderr_match '^process [0-9]+ \(sh\) was killed: SIGTERM$'
 	fsn -s 163 run "$LIB:fix_add" -- sh -c 'kill -35 $$'
-	assert_stderr_match '^funcsnoop run: SIGRTMIN\+1 ended process [0-9]+$'
+	assert_stderr_match '^process [0-9]+ \(sh\) was killed: SIGRTMIN\+1$'
 	fsn -s 3 run "$LIB:fix_add" -- sh -c 'exit 3'
-	refute_stderr_match ' ended process '
+	refute_stderr_match ' ended process | was killed'
 	nothing_left
 }
 
