@@ -579,6 +579,7 @@ static int look(struct session *s)
 	o->stats.ready = o->stream.ready = let_command_go;
 	o->stats.ready_arg = o->stream.ready_arg = s;
 	o->stats.tick = o->stream.tick = tick;
+	o->stats.of_command = s->child.pid;
 	o->stream.duration_ns = o->duration_ns;
 	if (o->streams)
 		status = stream_run(&o->stream);

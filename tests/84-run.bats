@@ -757,6 +757,7 @@ in_hang() {
 
 @test "--without children keeps to COMMAND itself" {
 	fsn run "$LIB:fix_add" --without children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
+	refute_stderr_match 'has ended'
 	assert_eq "$(calls_of fix_add)" 5
 	nothing_left
 }

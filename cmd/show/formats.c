@@ -203,8 +203,7 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 
 	if (asked_read(rg->s->group, &asked, NULL))
 		return;
-	/* After 'run COMMAND' it is expected that COMMAND has exited. */
-	if (!(r->past && !asked.pid_cnt) &&
+	if (!r->of_command &&
 		text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
 		report_note(r, f, "%s", text);
 	if (asked.lost_children)

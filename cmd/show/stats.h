@@ -131,6 +131,7 @@ struct report {
 	const struct view *view;
 	bool timestamps;
 	bool first;           /* first report on this output */
+	bool of_command;      /* the processes are those of a COMMAND */
 	bool past;            /* tracing has ended: nothing is recorded now */
 	bool plain;           /* for a file: ignores the terminal's width and colours */
 	uint64_t time_ns;     /* CLOCK_REALTIME of the reading */
