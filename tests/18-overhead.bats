@@ -374,6 +374,26 @@ group_counts() {
 	assert_json '.[0].functions[] | select(.name == "nap_long") | [.calls, .returns + .untimed]' '[400,400]'
 }
 
+@test "overhead: run says that all functions were left out, and shortens their long names" {
+	need_tool g++
+	[[ $(link_of) == session ]] || skip "no session links"
+	g++ -O1 -o "$BATS_TEST_TMPDIR/own" -x c++ - <<-'END'
+		namespace a_scope_of_some_length { template <typename T> struct numbers_of_a_long_name {
+			__attribute__((noinline)) static T next_of_them(T x) { asm volatile(""); return x + 1; } }; }
+		int main()
+		{
+			int n = 0;
+
+			while (n < 1000000)
+				n = a_scope_of_some_length::numbers_of_a_long_name<int>::next_of_them(n);
+		}
+	END
+	fsn run "$BATS_TEST_TMPDIR/own:*next_of_them*" -- "$BATS_TEST_TMPDIR/own"
+	assert_stderr_match '^no function to show: 1 function was left out at the overhead limit$'
+	assert_stderr_match "1 more function left out meanwhile: '.{12,40}' \([0-9]+ calls/s\)"
+	refute_stderr_match 'no function of it was called'
+}
+
 link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and later do
 	"$FUNCSNOOP" feature --json | jq -e --arg l "$1" '.links | any(.name == $l and .available)' >/dev/null &&
 		printf '6.8\n%s\n' "$(uname -r)" | sort -CV

@@ -36,6 +36,16 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 	fputc('\n', f);
 }
 
+/* Functions that no table shows, because they were left out after the attach. */
+static size_t left_out(const struct stats *s)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		cnt += group_func(s->group, s->funcs[i].fn).limit == LIMIT_LEFT_OUT;
+	return cnt;
+}
+
 /* Explains why nothing was counted: no process maps the library, or none has called it. */
 static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 {
@@ -230,7 +240,11 @@ static int table_group(
 		return -ENOMEM;
 	if (r->history)
 		history_trends(r->history, group_info(rg->s->group).name, !r->choice->top, &grid);
-	if (!grid.row_cnt) {
+	if (!grid.row_cnt && !rg->func_cnt && left_out(rg->whole)) {
+		fprintf(f, "no function to show: %s left out at the overhead limit\n",
+			counted(left_out(rg->whole), "function was",
+				"functions were").text);
+	} else if (!grid.row_cnt) {
 		fprintf(f, "%s\n", rg->tree && !rg->s->paths ? not_kept : view->none);
 		if (!rg->func_cnt && !r->interval_ns)
 			explain_empty(rg->whole, procs, f);

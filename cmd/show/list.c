@@ -66,6 +66,8 @@ bool bound_limits(const struct bound *b)
 	return b->cnt[LIMIT_SAMPLED] || b->cnt[LIMIT_COUNTED] || b->cnt[LIMIT_LEFT_OUT];
 }
 
+#define NAME_WIDTH 40 /* columns of a name in a line */
+
 /*
  * ": 'f' (9000 calls/s), 'g' (80 calls/s, sampled) ...; '--overhead none' keeps all" from @len on,
  * if there are names.
@@ -75,10 +77,13 @@ static void names_text(const struct bound *b, char *buf, size_t len, size_t size
 	for (size_t i = 0; i < b->named && len < size; i++) {
 		const struct target *t = b->expensive[i];
 		bool out = t->limit == LIMIT_LEFT_OUT;
+		char *name = NULL;
 
+		text_shorten(&t->name, 1, NAME_WIDTH, &name);
 		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s%s%s)", i ? ", " : ": ",
-			t->name, (unsigned long long)t->calls_per_s, out ? "" : ", ",
+			name ? name : t->name, (unsigned long long)t->calls_per_s, out ? "" : ", ",
 			out ? "" : text_limit(t->limit));
+		free(name);
 	}
 	if (b->named && len < size)
 		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
