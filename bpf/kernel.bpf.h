@@ -169,6 +169,12 @@ static __always_inline bool futex_waits(struct task_struct *task)
 	return op < 32 && FUTEX_WAITS >> op & 1;
 }
 
+/* The address of the lock that the call of futex(2) is for. */
+static __always_inline __u64 futex_lock(struct task_struct *task)
+{
+	return reg_arg((void *)bpf_task_pt_regs(task), 0);
+}
+
 /* The table's entry for system call @nr of the current thread, or 0. */
 static __always_inline __u32 syscall_target(struct task_struct *task, __u64 nr)
 {
@@ -283,10 +289,12 @@ static __always_inline void syscall_over(
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
-	if (fsn_locks_known)
-		row_locked(fn, slot);
+	if (fsn_wakers)
+		key_woken(fn, slot, set->call[slot % FSN_WAYS].start, result);
 	call_over(bpf_get_current_task_btf(), false, set, slot, fn, run, result, READ(ctl.streams), true, true);
 	run_late(run, fn);
+	if (fsn_locks_known)
+		row_locked(fn, slot, futex_lock(bpf_get_current_task_btf()));
 }
 
 /*
@@ -347,6 +355,36 @@ int fsn_sys_exit(__u64 *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	return is_bystander(task) ? 0 : syscall_ends(task, (void *)ctx[0], ctx[1]);
+}
+
+/*
+ * A thread wakes another one. This ends a wait for a lock if the current thread is in a call of
+ * futex(2) for the same lock that does not wait; other threads are interrupted by timers and signals.
+ * The lock of its run queue is held, and interrupts are off.
+ */
+SEC("tp_btf/sched_waking")
+int fsn_waking(__u64 *ctx)
+{
+	struct task_struct *task = for_reading((void *)ctx[0]), *waker = bpf_get_current_task_btf();
+	__u64 nr = SYSCALL_NR((struct pt_regs *)bpf_task_pt_regs(waker)), where = as_number(task);
+	__u32 i = FSN_FUTEX_WAIT, *target, tgid = task->tgid;
+	struct fsn_set *set;
+	int way;
+
+	if (nr != fsn_futex || SYSCALL_IS_32BIT(waker) || (__u32)waker->tgid != tgid ||
+		is_bystander(waker) || futex_waits(waker) || futex_lock(waker) != futex_lock((void *)ctx[0]))
+		return 0;
+	target = bpf_map_lookup_elem(&fsn_syscalls, &i);
+	i = set_index(tgid, where);
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
+	if (!target || !set)
+		return 0;
+	way = slot_find(set, call_key((*target & FSN_SYSCALL_FN) - 1, tgid), where);
+	if (way < 0)
+		return 0;
+	way &= FSN_WAYS - 1;
+	waker_keep(i * FSN_WAYS + way, READ(set->call[way].start));
+	return 0;
 }
 
 /* events/raw_syscalls/{sys_enter,sys_exit}/format: number of the call, result. */

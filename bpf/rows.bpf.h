@@ -387,6 +387,22 @@ struct {
 	__type(value, struct slot_key);
 } fsn_slot_keys SEC(".maps");
 
+const volatile bool fsn_wakers = false; /* some key is the thread that ended a wait */
+
+/* The thread that ended the wait of the call, by slot. */
+struct waker {
+	char comm[FSN_COMM_LEN];
+	__u64 tid;
+	__u64 start; /* of the call; that of another one: the waker is not known */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waker);
+} fsn_slot_wakers SEC(".maps");
+
 static __always_inline struct fsn_row *row_at(__u32 i)
 {
 	return bpf_map_lookup_elem(&fsn_rows, &i);
@@ -509,20 +525,26 @@ static __always_inline void row_called(
 			called_keep(i & ~ROW_NEW, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
 }
 
-/* Saves the file of the lock that the call in @slot has waited for, if it has one. */
-static __noinline int row_locked(__u32 fn, __u32 slot)
+/*
+ * Saves the file of the lock at @addr, for which the call that was in @slot has waited, if it has
+ * one. The slot may be in use again, by a call with another row.
+ */
+static __noinline int row_locked(__u32 fn, __u32 slot, __u64 addr)
 {
 	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	const __u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot);
-	__u32 i = kept ? *kept : FSN_NO_ROW;
+	__u32 i = kept ? READ(*kept) : FSN_NO_ROW;
 	const struct fsn_key *key = bpf_map_lookup_elem(&fsn_keys, &i);
+	const struct fsn_row *row = row_at(i);
 
-	if (!keyed || !key)
+	if (!keyed || !key || !row ||
+		READ(row->tag) != row_tag(fn, bpf_get_current_pid_tgid() >> 32))
 		return 0;
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)
-		if (n < fsn_key_cnt && keyed->key[n].what == FSN_BY_LOCK)
-			lock_keep(i, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+		if (n < fsn_key_cnt && keyed->key[n].what == FSN_BY_LOCK &&
+			key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] == addr)
+			lock_keep(i, addr);
 	return 0;
 }
 
@@ -685,6 +707,44 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 whe
 	i = row_launched(ctx, i, keyed, &key);
 	ROW_COUNT(i, keyed, &key, part_sum(ctx, &keyed->sum[n]));
 	return i;
+}
+
+/* Records that the current thread ends the wait of the call in @slot, which began at @start. */
+static __always_inline void waker_keep(__u32 slot, __u64 start)
+{
+	struct waker *waker = bpf_map_lookup_elem(&fsn_slot_wakers, &slot);
+
+	if (!waker)
+		return;
+	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
+	waker->tid = (__u32)bpf_get_current_pid_tgid();
+	waker->start = start;
+}
+
+/*
+ * Completes the key of the call in the locked @slot by the thread that ended its wait. A call with
+ * an error was ended by a signal or a timer, or has not waited.
+ */
+static __noinline int key_woken(__u32 fn, __u32 slot, __u64 start, __u64 result)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
+	const struct waker *waker = bpf_map_lookup_elem(&fsn_slot_wakers, &slot);
+
+	bool known = waker && waker->start == start && !result;
+
+	if (!keyed || !kept)
+		return 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++) {
+		__u64 *to = &kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)];
+
+		if (keyed->key[n].what == FSN_BY_WAKER_TID)
+			*to = known ? waker->tid : -1;
+		if (fsn_key_wide && keyed->key[n].what == FSN_BY_WAKER && known)
+			__builtin_memcpy(to, waker->comm, FSN_COMM_LEN);
+	}
+	return 0;
 }
 
 /* Saves key and sums of a call at its entry. */

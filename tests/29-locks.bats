@@ -49,12 +49,16 @@ rows_match() {
 }
 
 @test "locks: static locks of an exited program have names if no command looked before" {
-	contend 2 locks --name g
-	tell c
-	wait_bg c
-	fsn stats g --json
-	rows_match
-	fsn detach g
+	local keys
+
+	for keys in lock lock,waker; do # the row of a call is found at its start or at its return
+		contend 2 locks --name g --by "$keys"
+		tell c
+		wait_bg c
+		fsn stats g --json
+		rows_match
+		fsn detach g
+	done
 }
 
 @test "locks: without symbols static locks have the file and their address in it" {
@@ -79,4 +83,29 @@ rows_match() {
 	fsn detach g
 	fsn attach g 's:fute*' --dry-run
 	refute_output_match 'futex:wait'
+}
+
+# bats test_tags=core,arch
+@test "locks: the thread that ends a wait is known, in rows and slow calls" {
+	contend 2 locks --name g --by lock,waker,waker_tid --slow 0ns
+	fsn stats g --json
+	rows_match
+	assert_json '[.[0].functions[].rows[].key | [.waker.value, .waker_tid.value]] | unique' \
+		"[[\"holder\",$(bg_pid c)]]"
+	fsn stats g --show slow --json
+	assert_json '[.[0].slow_calls[].key | [.waker.value, .waker_tid.value]] | unique' \
+		"[[\"holder\",$(bg_pid c)]]"
+	fsn detach g
+}
+
+@test "locks: a wait that reaches its time limit has no waker" {
+	need_tool python3
+	capture "$FUNCSNOOP" run locks --by lock,waker,waker_tid --format json --quiet \
+		-o "$BATS_TEST_TMPDIR/run.json" -- python3 -S -c 'import threading
+lock = threading.Lock()
+lock.acquire()
+lock.acquire(timeout=0.05)'
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_json '.[0].functions[0] | [.calls, (.return_codes[] | [.name, .count])]' '[1,["ETIMEDOUT",1]]'
+	assert_json '[.[0].functions[0].rows[].key | [.waker.value, .waker_tid.value, .lock.name]]' '[["",-1,null]]'
 }

@@ -432,6 +432,9 @@ enum fsn_by {
 	FSN_BY_PRODUCT,
 	FSN_BY_POINTED, /* of a sum: the word that an argument points to when the call returns */
 	FSN_BY_LOCK,   /* the lock at the address in an argument */
+	/* command and number of the thread that ended the wait for the lock; known at the return */
+	FSN_BY_WAKER,
+	FSN_BY_WAKER_TID,
 	FSN_BY_CNT
 };
 

@@ -562,7 +562,7 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 
 static bool is_text(const struct func_part *p)
 {
-	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM;
+	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM || p->by == FSN_BY_WAKER;
 }
 
 /* Text that could not be read is marked by its last byte, a member by its next word. */

@@ -455,6 +455,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.key_wide = desc.key_wide;
 	memcpy(spec.key_kinds, desc.key_kinds, sizeof(spec.key_kinds));
 	spec.key_late = desc.key_late;
+	spec.wakers = desc.wakers;
 	spec.asked = desc.asked;
 	spec.block_cnt = opts->blocks;
 	spec.stack_cnt = opts->stack_cnt;

@@ -150,6 +150,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].kernel = known->kernel;
 		funcs[i].named = known->named;
 		funcs[i].lock = known->lock;
+		funcs[i].waits = known->waits;
 		funcs[i].memory = &known->memory;
 	}
 	return funcs;
@@ -301,6 +302,7 @@ static int describe_keys(struct description *d, const struct draft *draft,
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
 	keys_kinds(d->keyed, draft->probed_cnt, d->key_kinds);
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
+	d->wakers = keys_are_wakers(d->keyed, draft->probed_cnt);
 	d->asked = keys_are_asked(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)
 		d->key_text[i] = strtab_add(&d->text, keys->key[i].name);

@@ -143,6 +143,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->keys ? slots * sizeof(uint32_t) : 0) +
 		(spec->asked ? slots * 16 : 0) +
 		(spec->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
+		(spec->wakers ? slots * (FSN_COMM_LEN + 16) : 0) +
 		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -180,6 +181,8 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 		return;
 	if (spec->key_late)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, e->slot_cnt);
+	if (spec->wakers)
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_wakers, e->slot_cnt);
 	if (spec->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	e->skel->rodata->fsn_keyed = true;
@@ -191,6 +194,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
 	e->skel->rodata->fsn_asked = spec->asked;
 	e->skel->rodata->fsn_key_late = spec->key_late;
+	e->skel->rodata->fsn_wakers = spec->wakers;
 	e->skel->rodata->fsn_key_wide = spec->key_wide;
 	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->key_kinds, sizeof(spec->key_kinds));
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
@@ -459,6 +463,7 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 	bpf_program__set_autoload(e->skel->progs.fsn_sleep, engine_sees_sleeps(spec));
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
+	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->wakers);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->children);
 }

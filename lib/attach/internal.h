@@ -110,7 +110,8 @@ struct engine_spec {
 	bool pauses;      /* processes may be stopped; subtract that from their calls */
 	bool crashes;     /* record processes that die */
 	bool key_wide;           /* some key needs more than a word */
-	bool key_late;           /* some row is found when its call returns */
+	bool key_late;           /* some row is found when its call returns, */
+	bool wakers;             /* and one by the thread that ended the wait */
 	bool asked;              /* some call returns the handle of a kernel */
 	bool has_more; /* arguments on the stack or text are kept */
 	bool judged;     /* some function may fail */
@@ -299,7 +300,8 @@ struct description {
 	bool save_args; /* some function records slow calls, or a key is a communicator */
 	bool key_wide;  /* some key needs more than a word */
 	uint32_t key_kinds[FSN_KEYS];
-	bool key_late;  /* some row is found when its call returns */
+	bool key_late;  /* some row is found when its call returns, */
+	bool wakers;    /* and one by the thread that ended the wait */
 	bool asked;     /* some call returns the handle of a GPU kernel */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */

@@ -498,7 +498,8 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 int engine_watch(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_crash_signal,
-		e->skel->progs.fsn_crash_exit, e->skel->progs.fsn_sleep };
+		e->skel->progs.fsn_crash_exit, e->skel->progs.fsn_sleep,
+		e->skel->progs.fsn_waking };
 
 	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }

@@ -91,7 +91,8 @@ struct condition_func {
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its returns are traced */
 	uint32_t communicator_at; /* from where one begins, its hash */
-	uint8_t kernel, named, lock; /* as of struct preset_func */
+	uint8_t kernel, named, lock; /* as of struct preset_func, */
+	bool waits;                  /* and this */
 	const struct preset_product *product;
 	const struct preset_memory *memory; /* the same; or NULL */
 	bool judged;                        /* it may fail */

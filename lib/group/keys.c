@@ -238,6 +238,19 @@ static int bind_lock(const struct condition_func *f, struct fsn_part *ret, const
 	return 0;
 }
 
+/* Binds the thread that ended a wait, which is known like an argument of waits (target/wait.c). */
+static int bind_waker(const struct condition_func *f, const char *name, struct fsn_part *ret)
+{
+	if (!f->waits || !f->ends)
+		return -ENOENT;
+	if (!strcmp(name, "waker"))
+		ret->what = FSN_BY_WAKER;
+	else if (!strcmp(name, "waker_tid"))
+		ret->what = FSN_BY_WAKER_TID;
+	ret->is_signed = true;
+	return ret->what ? 0 : -ENOENT;
+}
+
 /* Binds a function that stores a kernel handle for its caller, but does not launch the kernel. */
 static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 {
@@ -370,6 +383,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	}
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
+	if (!is_sum && name->by == FSN_BY_NUMBER && !bind_waker(f, name->name, ret))
+		return 0;
 	code = is_sum ? bind_product(f, name->name, ret, ret_why) : -ENOENT;
 	if (code != -ENOENT)
 		return code;
@@ -476,6 +491,8 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 			bind_handle(&funcs[i], keyed);
 		for (size_t n = 0; n < FSN_KEYS; n++) {
 			keyed->late |= keyed->key[n].what == FSN_BY_RESULT ||
+				keyed->key[n].what == FSN_BY_WAKER ||
+				keyed->key[n].what == FSN_BY_WAKER_TID ||
 				(keyed->key[n].what == FSN_BY_STACK && k->stack_late);
 			if (keyed->key[n].what == FSN_BY_KERNEL)
 				keyed->launches = (unsigned char)(n + 1);
@@ -500,6 +517,7 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 			case FSN_BY_COMM:
 			case FSN_BY_COMMUNICATOR:
 			case FSN_BY_MEMBER:
+			case FSN_BY_WAKER:
 				return true;
 			}
 	return false;
@@ -518,6 +536,16 @@ bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt)
 	for (size_t i = 0; i < cnt; i++)
 		if (keyed[i].named != FSN_NAMED_NOT)
 			return true;
+	return false;
+}
+
+bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t n = 0; n < FSN_KEYS; n++)
+			if (keyed[i].key[n].what == FSN_BY_WAKER ||
+				keyed[i].key[n].what == FSN_BY_WAKER_TID)
+				return true;
 	return false;
 }
 

@@ -90,6 +90,9 @@ void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[])
 /* True if a function stores a handle that stands for a GPU kernel. */
 bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 
+/* True if a key is the thread that ended a wait for a lock. */
+bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt);
+
 /* True if a row is looked up only when its call returns. */
 bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
 

@@ -239,11 +239,23 @@ static void known_override(struct preset_func *func, const struct preset_func *s
 	}
 }
 
+_Static_assert(SYSCALL_NUMBERS == FSN_SYSCALLS, "slots are indexes of the BPF programs' table");
+
+/* The kernel's name of the call in @slot, or NULL. */
+static const char *kernel_name_of(unsigned int slot)
+{
+	if (slot == FSN_FUTEX_WAIT)
+		return "futex";
+	return syscall_name(slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT,
+		slot % SYSCALL_NUMBERS);
+}
+
 /* Builds the declaration from the kernel's description; @said, if not NULL, overrides it. */
-static const struct preset_func *syscall_know(const struct syscall_lookup *f, enum syscall_abi abi,
-	const char *name, const struct preset_func *said)
+static const struct preset_func *syscall_know(
+	const struct syscall_lookup *f, unsigned int slot, const struct preset_func *said)
 {
 	struct known_call *known = targets_keep(f->targets, sizeof(*known));
+	const char *name = kernel_name_of(slot);
 
 	known->func = (struct preset_func) {
 		.name = name,
@@ -253,8 +265,9 @@ static const struct preset_func *syscall_know(const struct syscall_lookup *f, en
 		.judge = { .kind = FSN_JUDGE_NEGATIVE, .width = 64 },
 		.args = known->args,
 	};
-	known->func.lock = abi == SYSCALL_NATIVE && !strcmp(name, "futex");
-	if (abi == SYSCALL_32BIT) {
+	known->func.waits = slot == FSN_FUTEX_WAIT;
+	known->func.lock = slot < SYSCALL_NUMBERS && !strcmp(name, "futex");
+	if (slot >= SYSCALL_NUMBERS) {
 		known->func.ret_text = "int";
 		known->func.ret.size = 4;
 		known->func.judge.width = 32;
@@ -269,17 +282,6 @@ static const struct preset_func *syscall_know(const struct syscall_lookup *f, en
 }
 
 /* --- system calls, by name ------------------------------------------------------------------ */
-
-_Static_assert(SYSCALL_NUMBERS == FSN_SYSCALLS, "slots are indexes of the BPF programs' table");
-
-/* The kernel's name of the call in @slot, or NULL. */
-static const char *kernel_name_of(unsigned int slot)
-{
-	if (slot == FSN_FUTEX_WAIT)
-		return "futex";
-	return syscall_name(slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT,
-		slot % SYSCALL_NUMBERS);
-}
 
 /*
  * The slot of a call is its number; 32-bit calls follow the native ones. Formats its name as in
@@ -312,12 +314,11 @@ static int syscall_make(
 	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
 {
 	unsigned int slot = *(const unsigned int *)what;
-	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
 
 	t->object = &syscalls;
 	t->offset = slot;
 	t->symbol = targets_text(l->targets, name);
-	t->known = syscall_know(l->by, abi, kernel_name_of(slot), l->req->known);
+	t->known = syscall_know(l->by, slot, l->req->known);
 	return 0;
 }
 
