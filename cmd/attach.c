@@ -259,12 +259,7 @@ struct price_class {
 	size_t cnt;
 };
 
-static int compare_prices(const void *a, const void *b)
-{
-	const struct price_class *x = a, *y = b;
-
-	return (x->ns > y->ns) - (x->ns < y->ns);
-}
+DEFINE_ORDER(compare_prices, struct price_class, RISING(ns))
 
 /* Adds one function, or those of a class that costs at most a quarter more than another. */
 static size_t price_add(struct price_class *classes, size_t cnt, struct price_class more)

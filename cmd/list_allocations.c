@@ -73,16 +73,8 @@ static int compare_alike(const void *a, const void *b)
 	return order || !x->label || !y->label ? order : strcmp(x->label, y->label);
 }
 
-static int compare_bytes(const void *a, const void *b)
-{
-	const struct held *x = a, *y = b;
-
-	if (x->live.bytes != y->live.bytes)
-		return x->live.bytes > y->live.bytes ? -1 : 1;
-	if (x->live.blocks != y->live.blocks)
-		return x->live.blocks > y->live.blocks ? -1 : 1;
-	return compare_alike(a, b);
-}
+DEFINE_ORDER(compare_bytes, struct held,
+	FALLING(live.bytes) ?: FALLING(live.blocks) ?: compare_alike(a, b))
 
 static void add_held(void *to, const void *from)
 {

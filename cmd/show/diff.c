@@ -93,13 +93,8 @@ static void snapshot_func(const struct report_group *rg, const struct types *typ
 	rows_snapshot(rg, types, f, out);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct saved_func *x = a, *y = b;
-	int by_name = strcmp(x->name, y->name);
-
-	return by_name ? by_name : strcmp(x->library, y->library);
-}
+DEFINE_ORDER(compare_names, struct saved_func,
+	strcmp(x->name, y->name) ?: strcmp(x->library, y->library))
 
 struct saved *stats_snapshot(const struct report_group *rg)
 {

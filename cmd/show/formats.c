@@ -119,14 +119,8 @@ struct failed {
 	const struct stats_code *code;
 };
 
-static int compare_failed(const void *a, const void *b)
-{
-	const struct failed *x = a, *y = b;
-
-	if (x->code->count != y->code->count)
-		return x->code->count < y->code->count ? 1 : -1;
-	return strcmp(x->function, y->function);
-}
+DEFINE_ORDER(compare_failed, struct failed,
+	FALLING(code->count) ?: strcmp(x->function, y->function))
 
 #define FAILED_SHOWN 5
 

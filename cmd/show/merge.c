@@ -184,14 +184,8 @@ bool report_has_cgroups(const struct report_group *rg, const struct stats_func *
 }
 
 /* Cgroup numbers increase with creation, so later cgroups sort after earlier ones. */
-static int compare_cgroups(const void *a, const void *b)
-{
-	const struct stats_row *x = a, *y = b;
-
-	if (x->key.word[0] != y->key.word[0])
-		return x->key.word[0] < y->key.word[0] ? -1 : 1;
-	return strcmp(x->cgroup->path, y->cgroup->path);
-}
+DEFINE_ORDER(compare_cgroups, struct stats_row,
+	RISING(key.word[0]) ?: strcmp(x->cgroup->path, y->cgroup->path))
 
 /* Rows whose cgroup was removed are part of the others. */
 static void add_one(struct stats_row *rows, size_t *cnt, struct stats_row *rest,

@@ -336,14 +336,7 @@ static void add_rows(struct labels *l, const struct stats_func *f, const struct 
 	stats_row_add(&l->series[0].row, &f->rows_ended);
 }
 
-static int compare_started(const void *a, const void *b)
-{
-	const struct stats_proc *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(compare_started, struct stats_proc, RISING(start_ns) ?: RISING(pid))
 
 /* Processes are sorted by start time, so that a later process displaces no series. */
 static void add_processes(struct labels *l, const struct stats_func *f, size_t most)

@@ -310,28 +310,11 @@ static const void *sorted_find(struct sorted *s, const void *key)
 	return order ? NULL : s->at;
 }
 
-static int code_order(const void *a, const void *b)
-{
-	const struct stats_code *x = a, *y = b;
+DEFINE_ORDER(code_order, struct stats_code, RISING(code))
 
-	return (x->code > y->code) - (x->code < y->code);
-}
+DEFINE_ORDER(proc_order, struct stats_proc, RISING(pid) ?: RISING(start_ns))
 
-static int proc_order(const void *a, const void *b)
-{
-	const struct stats_proc *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-static int path_order(const void *a, const void *b)
-{
-	const struct stats_path *x = a, *y = b;
-
-	return (x->id > y->id) - (x->id < y->id);
-}
+DEFINE_ORDER(path_order, struct stats_path, RISING(id))
 
 static void delta_codes(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)

@@ -589,16 +589,8 @@ static void flat_make(struct trie *t, struct trie *flat)
 				t->nodes[i].row.n.calls;
 }
 
-static int compare_flat(const void *a, const void *b)
-{
-	const struct node *x = a, *y = b;
-
-	if (x->rank != y->rank)
-		return x->rank > y->rank ? -1 : 1;
-	if (x->row.n.calls != y->row.n.calls)
-		return x->row.n.calls > y->row.n.calls ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+DEFINE_ORDER(compare_flat, struct node,
+	FALLING(rank) ?: FALLING(row.n.calls) ?: strcmp(x->name, y->name))
 
 void fill_flat(struct grid *grid, const struct report *r, const struct report_group *rg)
 {

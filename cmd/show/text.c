@@ -299,20 +299,10 @@ static char *shorten(const char *s, size_t width)
 	return without(s, middle < has - cut ? middle : has - cut, middle < has - cut ? middle + cut : has);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct long_name *x = a, *y = b;
+DEFINE_ORDER(compare_names, struct long_name, strcmp(x->name, y->name))
 
-	return strcmp(x->name, y->name);
-}
-
-static int compare_shortened(const void *a, const void *b)
-{
-	const struct long_name *x = a, *y = b;
-	int order = strcmp(*x->text, *y->text);
-
-	return order ? order : strcmp(x->name, y->name);
-}
+DEFINE_ORDER(compare_shortened, struct long_name,
+	strcmp(*x->text, *y->text) ?: strcmp(x->name, y->name))
 
 static size_t same_columns(const char *a, const char *b)
 {

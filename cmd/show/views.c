@@ -52,16 +52,8 @@ struct library {
 	struct stats_func sum;
 };
 
-static int compare_libraries(const void *a, const void *b)
-{
-	const struct library *x = a, *y = b;
-
-	if (x->sum.n.total_ns != y->sum.n.total_ns)
-		return x->sum.n.total_ns > y->sum.n.total_ns ? -1 : 1;
-	if (x->sum.n.calls != y->sum.n.calls)
-		return x->sum.n.calls > y->sum.n.calls ? -1 : 1;
-	return strcmp(x->path, y->path);
-}
+DEFINE_ORDER(compare_libraries, struct library,
+	FALLING(sum.n.total_ns) ?: FALLING(sum.n.calls) ?: strcmp(x->path, y->path))
 
 /* One for each library of the group, in order. */
 static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
@@ -211,14 +203,7 @@ struct process {
 	uint64_t value;    /* that it is ordered by */
 };
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct process *x = a, *y = b;
-
-	if (x->p.pid != y->p.pid)
-		return x->p.pid < y->p.pid ? -1 : 1;
-	return (x->p.start_ns > y->p.start_ns) - (x->p.start_ns < y->p.start_ns);
-}
+DEFINE_ORDER(compare_ids, struct process, RISING(p.pid) ?: RISING(p.start_ns))
 
 static void process_add(
 	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)

@@ -31,12 +31,7 @@ static bool is_same_object(const struct fsn_lib *lib, const struct places *p, ui
 	return lib->dev == p->ids[object].dev && lib->ino == p->ids[object].ino;
 }
 
-static int compare_sites(const void *a, const void *b)
-{
-	const struct fsn_func *x = a, *y = b;
-
-	return (x->site_offset > y->site_offset) - (x->site_offset < y->site_offset);
-}
+DEFINE_ORDER(compare_sites, struct fsn_func, RISING(site_offset))
 
 /* @sorted: the functions of @g, sorted by the offset of their entry probe. */
 static bool is_probed_by(const struct group *g, const struct fsn_func *sorted,

@@ -187,12 +187,7 @@ static void runs_watch(const struct counters_of *c, uint32_t fn, struct runs *ru
 		SUM_OF(c, fn, end_runs) - end_runs);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
 
 /* Sorts @values. Returns 0 if there are none. */
 static uint64_t lower_quartile(uint64_t *values, int cnt)

@@ -506,12 +506,7 @@ int engine_watch(struct engine *e, int dir_fd, struct err *err)
 
 /* --- the record of probe offsets ------------------------------------------------------------- */
 
-static int compare_offsets(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_offsets, uint64_t, (*x > *y) - (*x < *y))
 
 static void add_offsets(uint64_t *offsets, size_t *cnt, const struct probe_list *list)
 {

@@ -113,6 +113,21 @@ static inline int close_fd(int fd)
 }
 
 /*
+ * Defines @name(), which compares elements of @type for qsort() and bsearch(), by an expression of
+ * its parameters @x and @y: RISING(addr) ?: strcmp(x->name, y->name).
+ */
+#define DEFINE_ORDER(name, type, ...)                                                         \
+	static int name(const void *a, const void *b)                                         \
+	{                                                                                     \
+		const type *x = a;                                                            \
+		const type *y = b;                                                            \
+                                                                                              \
+		return __VA_ARGS__;                                                           \
+	}
+#define RISING(member)  ((x->member > y->member) - (x->member < y->member))
+#define FALLING(member) ((x->member < y->member) - (x->member > y->member))
+
+/*
  * Returns the first index below @cnt for which @cond holds, or @cnt. @cond, an expression in @i,
  * must also hold for all following indices: for sorted elements, those at or after a value.
  */

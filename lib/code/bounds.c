@@ -266,14 +266,7 @@ static void flag_nameless(const struct plan_image *img, struct cold_index *c)
 	}
 }
 
-static int compare_jumps(const void *a, const void *b)
-{
-	const struct jump *x = a, *y = b;
-
-	if (x->target != y->target)
-		return x->target < y->target ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+DEFINE_ORDER(compare_jumps, struct jump, RISING(target) ?: RISING(from))
 
 void cold_free(struct cold_index *c)
 {

@@ -270,12 +270,7 @@ static void check_data(struct func *f, const struct insn *insn, struct trouble *
 		trouble(t, insn->data, "the bytes after a call may be code or data");
 }
 
-static int compare_ends(const void *a, const void *b)
-{
-	const struct plan_end *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(compare_ends, struct plan_end, RISING(addr))
 
 static void collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 {
@@ -534,13 +529,7 @@ static void early_done(struct early *e)
 
 /* --- control flow -------------------------------------------------------------------------- */
 
-static int compare_edges(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	return x->to == y->to ? (x->from > y->from) - (x->from < y->from)
-			      : (x->to > y->to) - (x->to < y->to);
-}
+DEFINE_ORDER(compare_edges, struct edge, RISING(to) ?: RISING(from))
 
 static bool is_seen(const struct func *f, uint32_t idx)
 {

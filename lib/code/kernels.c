@@ -245,12 +245,7 @@ static int read_text(struct reading *r, const struct plan_text *t, struct err *e
 	return code;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct kernel_name *x = a, *y = b;
-
-	return x->host < y->host ? -1 : x->host > y->host;
-}
+DEFINE_ORDER(compare_names, struct kernel_name, RISING(host))
 
 /* Removes duplicates, and all names of a host function that has contradicting ones. */
 static void keep_one(struct kernel_names *k)

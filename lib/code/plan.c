@@ -281,22 +281,10 @@ struct chooser {
 	size_t wanted_cnt;
 };
 
-static int compare_addrs(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(compare_addrs, struct wanted, RISING(addr))
 
 /* Sorts addresses with the most tail calls first. */
-static int compare_jumps(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	if (x->jumps != y->jumps)
-		return x->jumps > y->jumps ? -1 : 1;
-	return compare_addrs(a, b);
-}
+DEFINE_ORDER(compare_jumps, struct wanted, FALLING(jumps) ?: RISING(addr))
 
 static void want_targets(struct chooser *c, const struct plan *plan)
 {

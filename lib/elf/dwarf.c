@@ -671,12 +671,7 @@ static void add_unit_range(void *arg, uint64_t start, uint64_t end)
 	u->ranges[u->range_cnt++] = (struct range) { start, end, u->unit_cnt };
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+DEFINE_ORDER(compare_ranges, struct range, RISING(start))
 
 static struct elf_units *read_units(struct elf_file *f)
 {
@@ -740,12 +735,7 @@ static void add_funcs(struct elf_units *u, struct unit *unit, Dwarf_Die *parent,
 	} while (elf_dwarf_next(&a.die, &u->passed));
 }
 
-static int compare_funcs(const void *a, const void *b)
-{
-	const struct func *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+DEFINE_ORDER(compare_funcs, struct func, RISING(start))
 
 static void read_funcs(struct elf_file *f, struct unit *unit, bool deep)
 {

@@ -292,12 +292,7 @@ static void add_slots(struct elf_file *f, const struct dynamic_facts *d,
 	}
 }
 
-static int compare_slots(const void *a, const void *b)
-{
-	const struct plan_slot *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(compare_slots, struct plan_slot, RISING(addr))
 
 void elf_dynamic_slots(struct elf_file *f)
 {

@@ -274,14 +274,7 @@ static bool find_eh_frame(const struct elf_file *f, struct eh_reader *r)
 	return true;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct plan_fde *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
+DEFINE_ORDER(by_start, struct plan_fde, RISING(start) ?: RISING(end))
 
 int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 {
@@ -517,12 +510,7 @@ static void segment_texts(struct elf_file *f)
 	}
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct plan_text *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(by_addr, struct plan_text, RISING(addr))
 
 /* Sorts the texts, joins neighbours, and cuts overlaps. */
 static void tidy_texts(struct elf_file *f)
@@ -553,12 +541,7 @@ static void tidy_texts(struct elf_file *f)
 	f->text_cnt = kept;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
 
 /* True if all names at that address are those of a part of another function. */
 static bool is_cold(const struct elf_func *func)

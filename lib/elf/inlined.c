@@ -145,12 +145,7 @@ static bool find_origin(struct search *s, Dwarf_Die *die, uint64_t func)
 	return false;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_places, char *const, (*x > *y) - (*x < *y))
 
 /* --- copies --------------------------------------------------------------------------------- */
 
@@ -175,14 +170,7 @@ static bool find_copy(struct search *s, Dwarf_Die *die, uint64_t func)
 	return true;
 }
 
-static int compare_copies(const void *a, const void *b)
-{
-	const struct copy *x = a, *y = b;
-
-	if (x->into != y->into)
-		return x->into < y->into ? -1 : 1;
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(compare_copies, struct copy, RISING(into) ?: RISING(addr))
 
 /* Several units have the copies in a function that the linker has kept once. */
 static void fill(struct search *s, struct elf_inlined *ret)

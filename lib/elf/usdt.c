@@ -317,15 +317,8 @@ static bool site_of(const struct elf_file *f, const struct note *n, uint64_t bas
 	return true;
 }
 
-static int site_compare(const void *a, const void *b)
-{
-	const struct usdt_site *x = a, *y = b;
-	int order = strcmp(x->provider, y->provider);
-
-	if (!order)
-		order = strcmp(x->name, y->name);
-	return order ? order : (x->addr > y->addr) - (x->addr < y->addr);
-}
+DEFINE_ORDER(site_compare, struct usdt_site,
+	strcmp(x->provider, y->provider) ?: strcmp(x->name, y->name) ?: RISING(addr))
 
 static void sites_sort(struct usdt_sites *s)
 {

@@ -541,12 +541,7 @@ const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt)
 
 /* --- the lookup ------------------------------------------------------------------------------- */
 
-static int by_path(const void *a, const void *b)
-{
-	const struct object *const *x = a, *const *y = b;
-
-	return strcmp((*x)->path, (*y)->path);
-}
+DEFINE_ORDER(by_path, struct object *const, strcmp((*x)->path, (*y)->path))
 
 void libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct object **ret_file)

@@ -125,14 +125,7 @@ static bool file_fits(const struct lib_query *q, bool programs, const char *base
 }
 
 /* Users by number: those of containers and user namespaces come last. */
-static int compare_users(const void *a, const void *b)
-{
-	const struct lib_proc *x = a, *y = b;
-
-	if (x->uid != y->uid)
-		return x->uid < y->uid ? -1 : 1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+DEFINE_ORDER(compare_users, struct lib_proc, RISING(uid) ?: RISING(pid))
 
 /* Reads the status, because /proc/PID belongs to root if the process is not dumpable. */
 static uid_t user_of(const struct libfind *lf, pid_t pid)

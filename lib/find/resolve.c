@@ -645,18 +645,8 @@ static int judge(struct resolver *r)
 	return missing ? resolve_fail_missing(r, missing, missing_cnt - 1) : 0;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct target *x = a, *y = b;
-	int ret;
-
-	if (x->request != y->request)
-		return x->request < y->request ? -1 : 1;
-	ret = strcmp(x->object->path, y->object->path);
-	if (ret)
-		return ret;
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(by_place, struct target,
+	RISING(request) ?: strcmp(x->object->path, y->object->path) ?: RISING(addr))
 
 static int by_shown(const void *a, const void *b)
 {

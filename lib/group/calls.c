@@ -45,21 +45,9 @@ static void thread_read(struct thread *t, pid_t pid, pid_t tid)
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-static int compare_calls(const void *a, const void *b)
-{
-	const struct slot_call *x = a, *y = b;
+DEFINE_ORDER(compare_calls, struct slot_call, RISING(start_ns) ?: RISING(tid))
 
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return x->tid - y->tid;
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct slot_call *x = a, *y = b;
-
-	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
-}
+DEFINE_ORDER(compare_threads, struct slot_call, RISING(pid) ?: RISING(tid))
 
 /* Reads arguments and key of the call in @slot, unless the slot has another call than @key now. */
 static void call_detail(
@@ -190,12 +178,7 @@ static uint64_t boot_offset(void)
 
 /* --- calls in progress -------------------------------------------------------------------- */
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
-}
+DEFINE_ORDER(compare_entries, struct entry, RISING(pid) ?: RISING(tid))
 
 static uint32_t sets_cnt(const struct group *g)
 {

@@ -15,16 +15,7 @@ _Static_assert(CRASHES_MAX == FSN_CRASHES, "the same");
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static int compare_calls(const void *a, const void *b)
-{
-	const struct slot_call *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return 0;
-}
+DEFINE_ORDER(compare_calls, struct slot_call, RISING(tid) ?: RISING(start_ns))
 
 static void read_call(const struct group *g, uint32_t place, const struct fsn_crash_call *from,
 	const struct crash *c, struct slot_call *to)

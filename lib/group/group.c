@@ -366,12 +366,7 @@ static void read_keys(const struct group *g, enum map_id id, size_t size, void *
 	*ret_cnt = cnt;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare_numbers, uint32_t, (*x > *y) - (*x < *y))
 
 static void read_numbers(
 	const struct group *g, enum map_id id, uint32_t **ret_numbers, size_t *ret_cnt)

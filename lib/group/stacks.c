@@ -108,12 +108,7 @@ static void add_piece(struct perf_map *m, char *line)
 	m->pieces[m->cnt++] = piece;
 }
 
-static int compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+DEFINE_ORDER(compare_pieces, struct piece, RISING(start))
 
 /* --- pieces that overlap -------------------------------------------------------------------- */
 
@@ -750,12 +745,7 @@ bool stack_in_kernel(const struct stack *stack)
 
 /* --- the kernel's --------------------------------------------------------------------------- */
 
-static int compare_symbols(const void *a, const void *b)
-{
-	const struct symbol *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(compare_symbols, struct symbol, RISING(addr))
 
 /* Adds code symbols only. Addresses are 0 if the user cannot see them; those are skipped. */
 static int add_symbol(const struct ksym *sym, void *userdata)

@@ -643,12 +643,7 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct c
 	return str;
 }
 
-static int compare_codes(const void *a, const void *b)
-{
-	const struct type_code *x = a, *y = b;
-
-	return (x->code > y->code) - (x->code < y->code);
-}
+DEFINE_ORDER(compare_codes, struct type_code, RISING(code))
 
 const char *arg_name(const struct func_types *f, size_t i, int64_t word, char buf[NOTATION_LEN])
 {

@@ -167,10 +167,7 @@ void kfuncs_free(struct kfuncs *k)
 
 /* --- which can be traced --------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
 
 /* "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
 static void names_add(struct names *n, const char *line, size_t len)

@@ -277,10 +277,7 @@ static void category_names(int events, const char *category, struct trace_names 
 	}
 }
 
-static int name_compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+DEFINE_ORDER(name_compare, char *const, strcmp(*x, *y))
 
 int tracefs_names(int tracefs, struct trace_names *ret, struct err *err)
 {

@@ -205,10 +205,7 @@ void bpffs_close(struct bpffs *fs)
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
 
 int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, struct err *err)
 {

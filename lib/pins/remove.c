@@ -512,12 +512,7 @@ static void on_tick(void *arg)
 		p->fn(__atomic_load_n(&p->c->done, __ATOMIC_SEQ_CST), p->c->cnt, p->arg);
 }
 
-static int compare_probes(const void *a, const void *b)
-{
-	const struct link_pin *x = a, *y = b;
-
-	return (x->info.probes < y->info.probes) - (x->info.probes > y->info.probes);
-}
+DEFINE_ORDER(compare_probes, struct link_pin, FALLING(info.probes))
 
 /*
  * Unpins and closes @pins[@cnt] of the directory @dir_fd, fills in their .info, and sorts them.

@@ -423,11 +423,7 @@ static int read_product(struct reader *r, struct json_object *val, struct preset
 	return 0;
 }
 
-static int symbol_cmp(const void *a, const void *b)
-{
-	return strcmp((*(const struct preset_func *const *)a)->symbol,
-		(*(const struct preset_func *const *)b)->symbol);
-}
+DEFINE_ORDER(symbol_cmp, struct preset_func *const, strcmp((*x)->symbol, (*y)->symbol))
 
 /* Initializes @func from the same symbol in the preset of the group's name. */
 static void inherit(struct reader *r, struct preset_func *func)

@@ -180,11 +180,7 @@ static void list_dir(struct list *l, const char *path)
 	}
 }
 
-static int entry_cmp(const void *a, const void *b)
-{
-	return strcmp(((const struct preset_entry *)a)->name,
-		((const struct preset_entry *)b)->name);
-}
+DEFINE_ORDER(entry_cmp, struct preset_entry, strcmp(x->name, y->name))
 
 void preset_list(struct preset_entry **ret_entries, size_t *ret_cnt)
 {

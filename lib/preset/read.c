@@ -195,12 +195,7 @@ int reader_no_error(struct reader *r, struct json_object *val, struct preset_jud
 
 /* --- types --------------------------------------------------------------------------- */
 
-static int code_cmp(const void *a, const void *b)
-{
-	const struct preset_code *x = a, *y = b;
-
-	return x->code < y->code ? -1 : x->code > y->code;
-}
+DEFINE_ORDER(code_cmp, struct preset_code, RISING(code))
 
 static int read_codes(struct reader *r, struct json_object *obj, struct preset_type *type)
 {
@@ -391,11 +386,7 @@ static int read_type(struct reader *r, const char *name, struct json_object *obj
 	return rc;
 }
 
-static int type_cmp(const void *a, const void *b)
-{
-	return strcmp(((const struct preset_type *)a)->name,
-		((const struct preset_type *)b)->name);
-}
+DEFINE_ORDER(type_cmp, struct preset_type, strcmp(x->name, y->name))
 
 /* "types" of the file, into r->set. */
 static int reader_types(struct reader *r, struct json_object *obj)
@@ -430,17 +421,9 @@ static int reader_types(struct reader *r, struct json_object *obj)
 	return 0;
 }
 
-static int func_cmp(const void *a, const void *b)
-{
-	return strcmp(((const struct preset_func *)a)->name,
-		((const struct preset_func *)b)->name);
-}
+DEFINE_ORDER(func_cmp, struct preset_func, strcmp(x->name, y->name))
 
-static int group_cmp(const void *a, const void *b)
-{
-	return strcmp(((const struct preset_group *)a)->name,
-		((const struct preset_group *)b)->name);
-}
+DEFINE_ORDER(group_cmp, struct preset_group, strcmp(x->name, y->name))
 
 /* The length of the group's name in "NAME_func_sym" or "NAME_sym"; -1: another key. */
 static ssize_t group_name_len(const char *key)
@@ -463,13 +446,8 @@ struct placed {
 	struct json_object *val;
 };
 
-static int placed_cmp(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-	int cmp = strcmp(x->func->symbol, y->func->symbol);
-
-	return cmp ? cmp : x->func < y->func ? -1 : x->func > y->func;
-}
+DEFINE_ORDER(placed_cmp, struct placed,
+	strcmp(x->func->symbol, y->func->symbol) ?: RISING(func))
 
 /* One symbol under two names would be one function that is shown under one of them. */
 static int check_symbols(struct reader *r, struct placed *placed, size_t cnt)

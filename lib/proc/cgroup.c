@@ -250,14 +250,7 @@ struct cgroups {
 	void *tree;
 };
 
-static int compare_known(const void *a, const void *b)
-{
-	const struct known *x = a, *y = b;
-
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(compare_known, struct known, RISING(id) ?: RISING(pid))
 
 char *cgroup_mount(const char *proc)
 {

@@ -306,12 +306,7 @@ static bool is_mapped(const char *proc, pid_t pid, const struct proc_map *map, i
 	return same_head(proc, pid, map, fd);
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	const pid_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_pids, pid_t, (*x > *y) - (*x < *y))
 
 static int maps_read(const char *path, struct proc_maps *maps)
 {

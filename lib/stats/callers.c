@@ -448,14 +448,7 @@ void callers_done(struct stats *s)
 
 /* --- handles -------------------------------------------------------------------------------- */
 
-static int compare_handles(const void *a, const void *b)
-{
-	const struct handle *x = a, *y = b;
-
-	if (x->key.tgid != y->key.tgid)
-		return x->key.tgid < y->key.tgid ? -1 : 1;
-	return x->key.word < y->key.word ? -1 : x->key.word > y->key.word;
-}
+DEFINE_ORDER(compare_handles, struct handle, RISING(key.tgid) ?: RISING(key.word))
 
 static void add_handle(struct handles *h, const struct fsn_handle *key, const struct fsn_handle_of *of)
 {
@@ -646,12 +639,7 @@ bool kernel_name(
 
 /* --- GPU activity --------------------------------------------------------------------------- */
 
-static int compare_gpus(const void *a, const void *b)
-{
-	const struct stats_gpu *x = a, *y = b;
-
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+DEFINE_ORDER(compare_gpus, struct stats_gpu, RISING(pid))
 
 /* Removes exited processes. They are shown until half of the table is used. */
 static void forget_ended(const struct group *g, const struct stats *s)

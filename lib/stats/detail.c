@@ -206,14 +206,7 @@ static void mend(const struct fold *f)
 	mend_rows(f);
 }
 
-static int compare_old(const void *a, const void *b)
-{
-	const struct old *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+DEFINE_ORDER(compare_old, struct old, RISING(start) ?: RISING(pid))
 
 /* Lists all records that count, sorted by process. */
 static size_t list_records(const struct fold *f, struct old *old)
@@ -328,12 +321,7 @@ static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
 	}
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+DEFINE_ORDER(compare_numbers, uint32_t, (*x > *y) - (*x < *y))
 
 /* Deletes the distributions of rows that have been evicted. */
 static void drop_spreads(const struct fold *f)
@@ -418,12 +406,7 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 
 /* --- return codes --------------------------------------------------------------------------- */
 
-static int compare_codes(const void *a, const void *b)
-{
-	const struct stats_code *x = a, *y = b;
-
-	return (x->code > y->code) - (x->code < y->code);
-}
+DEFINE_ORDER(compare_codes, struct stats_code, RISING(code))
 
 static void add_code(struct stats_func *f, int64_t code, uint64_t count)
 {
@@ -511,14 +494,7 @@ int stats_read_codes(
 
 /* --- processes ------------------------------------------------------------------------------ */
 
-static int compare_procs(const void *a, const void *b)
-{
-	const struct stats_proc *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
+DEFINE_ORDER(compare_procs, struct stats_proc, RISING(pid) ?: RISING(start_ns))
 
 static void add_proc(struct stats_func *f, const struct fsn_proc *p)
 {
@@ -690,14 +666,7 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 
 /* --- distributions of rows -------------------------------------------------------------------- */
 
-static int compare_cells(const void *a, const void *b)
-{
-	const struct fsn_spread_at *x = a, *y = b;
-
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return (x->bucket > y->bucket) - (x->bucket < y->bucket);
-}
+DEFINE_ORDER(compare_cells, struct fsn_spread_at, RISING(row) ?: RISING(bucket))
 
 void spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret)
 {
@@ -752,12 +721,7 @@ void spreads_forget(struct stats *s)
 
 /* --- slow calls ----------------------------------------------------------------------------- */
 
-static int compare_slow(const void *a, const void *b)
-{
-	const struct fsn_slow *x = a, *y = b;
-
-	return (x->seq > y->seq) - (x->seq < y->seq);
-}
+DEFINE_ORDER(compare_slow, struct fsn_slow, RISING(seq))
 
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err)

@@ -590,17 +590,8 @@ static int compare_items(const struct piece *x, const struct piece *y)
 	return order ? order : strcmp(x->key, y->key);
 }
 
-static int compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-	int order = compare_items(x, y);
-
-	if (order)
-		return order;
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return (x->document > y->document) - (x->document < y->document);
-}
+DEFINE_ORDER(compare_pieces, struct piece,
+	compare_items(x, y) ?: RISING(node) ?: RISING(document))
 
 /* --- windows ---------------------------------------------------------------------------------- */
 
@@ -700,12 +691,7 @@ static void take_piece(const struct work *w, const struct piece *p, struct total
 
 /* --- outliers ------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+DEFINE_ORDER(compare_doubles, double, (*x > *y) - (*x < *y))
 
 /* For an even number of values, the lower middle one: at least half of the values reach it. */
 static double median(double *values, size_t cnt)

@@ -435,17 +435,9 @@ static int order_of(const struct target *t)
 	return t->plan.exit == PLAN_EXIT_NONE || (t->plan.site_is_end && !t->forwards);
 }
 
-static int compare_targets(const void *a, const void *b)
-{
-	const struct target *x = a, *y = b;
-	int order = order_of(x) - order_of(y);
-
-	if (!order)
-		order = strcmp(x->name, y->name);
-	if (!order)
-		order = strcmp(x->object->path, y->object->path);
-	return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
-}
+DEFINE_ORDER(compare_targets, struct target,
+	order_of(x) - order_of(y) ?: strcmp(x->name, y->name) ?:
+		strcmp(x->object->path, y->object->path) ?: RISING(offset))
 
 /* True if drafting continues after this error, which is reported; the first one is kept. */
 static bool forgive(

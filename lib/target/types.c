@@ -55,12 +55,7 @@ static bool is_ident(const char *name)
 
 /* --- enumerations --------------------------------------------------------------------------- */
 
-static int compare_codes(const void *a, const void *b)
-{
-	const struct preset_code *x = a, *y = b;
-
-	return (x->code > y->code) - (x->code < y->code);
-}
+DEFINE_ORDER(compare_codes, struct preset_code, RISING(code))
 
 /* Sorts the codes and removes duplicate values. */
 static size_t codes_order(struct preset_code *codes, size_t cnt)
@@ -698,12 +693,7 @@ static bool wants_types(const struct target *t)
 		!(t->known && (t->known->has_args || t->known->types_why));
 }
 
-static int compare_funcs(const void *a, const void *b)
-{
-	const struct elf_dwarf_func *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
+DEFINE_ORDER(compare_funcs, struct elf_dwarf_func, RISING(addr))
 
 static void read_object(struct targets *targets, const struct object *object)
 {

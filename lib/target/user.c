@@ -20,12 +20,7 @@ static bool user_is_c_library(const char *soname);
 
 /* --- targets of tail calls of a draft's functions --------------------------------------------- */
 
-static int compare_funcs(const void *a, const void *b)
-{
-	const struct follow_func *x = a, *y = b;
-
-	return x->plan->addr < y->plan->addr ? -1 : x->plan->addr > y->plan->addr;
-}
+DEFINE_ORDER(compare_funcs, struct follow_func, RISING(plan->addr))
 
 /* Lists the functions of the object of @j with their present numbers. */
 static void list_funcs(const struct draft *draft, struct draft_jumps *j)

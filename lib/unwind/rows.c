@@ -464,14 +464,7 @@ static int add_frame(const struct elf_frame *frame, void *arg)
 	return 0;
 }
 
-static int compare_frames(const void *a, const void *b)
-{
-	const struct elf_frame *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
+DEFINE_ORDER(compare_frames, struct elf_frame, RISING(start) ?: RISING(end))
 
 int unwind_rows_read(struct elf_file *f, struct unwind_rows *ret_rows, struct err *err)
 {
