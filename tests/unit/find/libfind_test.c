@@ -244,7 +244,8 @@ static void build_procs(void)
 		"ln -s /lib/libone.so.2 proc/12/root/lib/link.so && "
 		"ln -s %s/secret.so proc/13/root/lib/libevil.so && "
 		"mkfifo proc/13/root/lib/libpipe.so && "
-		"cp libone.so.2 proc/13/root/lib/libswap.so && : > proc/14/maps",
+		"cp libone.so.2 proc/13/root/lib/libswap.so && : > proc/14/maps && "
+		"echo '13 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0' > proc/13/stat",
 		scratch_dir);
 	add_map(12, 0x10, "/lib/libone.so.2", "/lib/libone.so.2");
 	add_map(12, 0x20, "/lib/libone-real.so", "/lib/libone-real.so");
