@@ -130,7 +130,7 @@ int read_stacks(void *at, const struct option_row *opt, char *arg, struct err *e
 		read_number(&o->attach.stacks_of, opt, of, NULL))
 		return err_set(err, -ERR_USAGE,
 			"--by is stack, stack:slow or stack:1/N, not 'stack:%s'", how);
-	if (!code && !o->attach.stack_cnt)
+	if (!o->attach.stack_cnt)
 		code = keys_add_stack(&o->keys, err);
 	o->attach.stack_cnt = STACKS_USUAL;
 	o->attach.keys = &o->keys;

@@ -184,11 +184,11 @@ struct plan_calls {
 
 /*
  * Finds a signal handler of the file that may abandon the call that it interrupts: a function that
- * is passed to one of @install and calls one of @leave. *@ret_handler is its address, or 0 if none
- * is found. x86-64 only.
+ * is passed to one of @install and calls one of @leave. Returns its address, or 0 if none is
+ * found. x86-64 only.
  */
-_must_check_ int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
-	const struct plan_calls *leave, uint64_t *ret_handler);
+uint64_t plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
+	const struct plan_calls *leave);
 
 struct planner;
 

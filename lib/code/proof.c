@@ -657,50 +657,40 @@ static bool handler_leaves(struct looked *l, uint64_t handler, const struct addr
 	return l->by_pointer;
 }
 
-static int handlers_look(const struct plan_image *img, const struct calls *install,
-	const struct calls *leave, uint64_t *ret_handler)
+static uint64_t handlers_look(const struct plan_image *img, const struct calls *install,
+	const struct calls *leave)
 {
-	struct looked *l = xcalloc(1, sizeof(*l));
-	int ret = 0;
-	struct err err;
+	_cleanup_free_ struct looked *l = xcalloc(1, sizeof(*l));
+	uint64_t handler = 0;
 
-	if (!ret)
-		ret = insn_open(img->arch, &l->dec, &err);
-	if (ret) {
-		free(l);
-		return ret;
-	}
+	if (insn_open(img->arch, &l->dec, NULL))
+		return 0;
 	l->img = img;
 	for (size_t i = 0; i < install->callers.cnt; i++)
 		look_at(l, install->callers.addr[i], true);
-	for (size_t i = 0; i < l->handlers.cnt && !*ret_handler; i++)
+	for (size_t i = 0; i < l->handlers.cnt && !handler; i++)
 		if (handler_leaves(l, l->handlers.addr[i], &leave->callers))
-			*ret_handler = l->handlers.addr[i];
+			handler = l->handlers.addr[i];
 	insn_close(l->dec);
-	free(l);
-	return 0;
+	return handler;
 }
 
-int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
-	const struct plan_calls *leave, uint64_t *ret_handler)
+uint64_t plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
+	const struct plan_calls *leave)
 {
-	struct calls *in = xcalloc(1, sizeof(*in)), *out = xcalloc(1, sizeof(*out));
+	_cleanup_free_ struct calls *in = xcalloc(1, sizeof(*in));
+	_cleanup_free_ struct calls *out = xcalloc(1, sizeof(*out));
 	struct addrs wrappers;
-	int ret = 0;
 
-	*ret_handler = 0;
-	if (!ret && img->arch == PLAN_X86_64) {
-		in->of = install;
-		out->of = leave;
-		calls_find(img, out);
-		if (out->callers.cnt)
-			calls_find(img, in);
-		wrappers = in->callers;
-		for (size_t i = 0; i < img->text_cnt && wrappers.cnt; i++)
-			find_callers(img, &img->texts[i], &wrappers, in);
-		ret = in->callers.cnt ? handlers_look(img, in, out, ret_handler) : 0;
-	}
-	free(in);
-	free(out);
-	return ret;
+	if (img->arch != PLAN_X86_64)
+		return 0;
+	in->of = install;
+	out->of = leave;
+	calls_find(img, out);
+	if (out->callers.cnt)
+		calls_find(img, in);
+	wrappers = in->callers;
+	for (size_t i = 0; i < img->text_cnt && wrappers.cnt; i++)
+		find_callers(img, &img->texts[i], &wrappers, in);
+	return in->callers.cnt ? handlers_look(img, in, out) : 0;
 }

@@ -146,7 +146,7 @@ static bool literal_is(const char *p, const char *end, const char *key)
 		return (size_t)(end - p) == strlen(key) + 2 &&
 			!memcmp(p + 1, key, strlen(key));
 	copy = xstrndup(p, (size_t)(end - p));
-	decoded = copy ? json_tokener_parse(copy) : NULL;
+	decoded = json_tokener_parse(copy);
 	same = decoded && !strcmp(json_object_get_string(decoded), key) &&
 		(size_t)json_object_get_string_len(decoded) == strlen(key);
 	json_object_put(decoded);

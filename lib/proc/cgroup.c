@@ -272,8 +272,7 @@ struct cgroups *cgroups_new(const char *proc)
 {
 	struct cgroups *c = xcalloc(1, sizeof(*c));
 
-	if (c)
-		*c = (struct cgroups) { .proc = proc, .mount_fd = -1 };
+	*c = (struct cgroups) { .proc = proc, .mount_fd = -1 };
 	return c;
 }
 

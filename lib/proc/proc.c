@@ -279,7 +279,7 @@ static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, i
 	_cleanup_close_ int mem = -1;
 	char path[PATH_MAX];
 
-	if (!bytes || !map->head || map->head > INT64_MAX)
+	if (!map->head || map->head > INT64_MAX)
 		return false;
 	path_of(path, proc, pid, "mem");
 	mem = open(path, O_RDONLY | O_CLOEXEC);

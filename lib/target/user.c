@@ -201,87 +201,69 @@ static void places_find(struct places *p, struct elf_file *elf, const struct pla
 	}
 }
 
-/* Finds the function by which a handler of @elf abandons calls, or NULL. Returns 0 or -ENOMEM. */
-static int examine(struct elf_file *elf, const char **ret_leaves)
+/* Returns the function by which a handler of @elf abandons calls, or NULL. */
+static const char *examine(struct elf_file *elf)
 {
 	struct places install, leave;
 	struct plan_image img;
-	uint64_t handler = 0;
 	size_t bytes = 0;
-	int code = 0;
 
-	*ret_leaves = NULL;
 	if (user_is_c_library(elf_file_info(elf)->soname) || !mentions_one(elf, installers, ARRAY_SIZE(installers)) ||
 		!mentions_one(elf, leavers, ARRAY_SIZE(leavers)) ||
-		elf_file_code_size(elf) > MAX_CODE)
-		return 0;
-	code = elf_file_image(elf, &img, NULL);
-	for (size_t i = 0; !code && i < img.text_cnt; i++)
+		elf_file_code_size(elf) > MAX_CODE || elf_file_image(elf, &img, NULL))
+		return NULL;
+	for (size_t i = 0; i < img.text_cnt; i++)
 		bytes += img.texts[i].size;
-	if (code || bytes > MAX_CODE)
-		return code == -ENOMEM ? code : 0;
+	if (bytes > MAX_CODE)
+		return NULL;
 	places_find(&install, elf, &img, installers, ARRAY_SIZE(installers));
-	for (size_t i = 0; !code && !handler && i < ARRAY_SIZE(leavers); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(leavers); i++) {
 		places_find(&leave, elf, &img, &leavers[i], 1);
-		if (leave.calls.word_cnt || leave.calls.func_cnt)
-			code = plan_handler_leaves(&img, &install.calls, &leave.calls, &handler);
-		if (handler)
-			*ret_leaves = leavers[i];
+		if ((leave.calls.word_cnt || leave.calls.func_cnt) &&
+			plan_handler_leaves(&img, &install.calls, &leave.calls))
+			return leavers[i];
 	}
-	return code;
+	return NULL;
 }
 
 /* --- files of processes ---------------------------------------------------------------------- */
 
-static void remember(struct hazards *h, const struct proc_map *map, const char *leaves)
-{
-	h->seen = array_grow(h->seen, h->cnt, sizeof(*h->seen));
-	h->seen[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
-}
-
-static int examine_mapped(
-	struct hazards *h, pid_t pid, const struct proc_map *map, const char **ret_leaves)
+static const char *examine_mapped(struct hazards *h, pid_t pid, const struct proc_map *map)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
-	int fd, code = 0;
+	const char *leaves = NULL;
+	int fd;
 
-	*ret_leaves = NULL;
 	for (size_t i = 0; i < h->cnt; i++)
 		if (h->seen[i].ino == map->ino && h->seen[i].dev_major == map->dev_major &&
-			h->seen[i].dev_minor == map->dev_minor) {
-			*ret_leaves = h->seen[i].leaves;
-			return 0;
-		}
+			h->seen[i].dev_minor == map->dev_minor)
+			return h->seen[i].leaves;
 	fd = proc_open_mapped("/proc", pid, map, NULL);
 	if (fd >= 0 && !elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL))
-		code = examine(elf, ret_leaves);
-	if (!code)
-		remember(h, map, *ret_leaves);
-	return code;
+		leaves = examine(elf);
+	h->seen = array_grow(h->seen, h->cnt, sizeof(*h->seen));
+	h->seen[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
+	return leaves;
 }
 
-static int examine_process(
+static void examine_process(
 	struct hazards *h, struct procs *procs, pid_t pid, char *why, size_t size)
 {
 	const struct proc_maps *maps;
 	const char *leaves;
-	int code = 0;
 
 	if (procs_maps(procs, pid, &maps, NULL))
-		return 0;
-	for (size_t i = 0; !code && !why[0] && i < maps->cnt; i++) {
-		if (!maps->maps[i].exec)
-			continue;
-		code = examine_mapped(h, pid, &maps->maps[i], &leaves);
-		if (!code && leaves)
+		return;
+	for (size_t i = 0; !why[0] && i < maps->cnt; i++) {
+		leaves = maps->maps[i].exec ? examine_mapped(h, pid, &maps->maps[i]) : NULL;
+		if (leaves)
 			snprintf(why, size,
 				"a signal handler of process %d may leave calls by '%s'", pid,
 				leaves);
 	}
-	return code;
 }
 
-static int examine_processes(struct hazards *h, const struct draft *draft,
+static void examine_processes(struct hazards *h, const struct draft *draft,
 	const struct object *object, char *why, size_t size)
 {
 	const struct elf_info *info = elf_file_info(object->elf);
@@ -289,51 +271,44 @@ static int examine_processes(struct hazards *h, const struct draft *draft,
 	struct procs *procs = libfind_procs(draft->finder);
 	const pid_t *pids = draft->pids;
 	size_t cnt = draft->pid_cnt;
-	int code = 0;
 
 	if (!cnt && procs_pids(procs, &pids, &cnt, NULL))
-		return 0;
-	for (size_t i = 0; !code && !why[0] && i < cnt; i++)
+		return;
+	for (size_t i = 0; !why[0] && i < cnt; i++)
 		if (pids[i] != getpid() && mappers_has(procs, pids[i], &file, 1) > 0)
-			code = examine_process(h, procs, pids[i], why, size);
-	return code;
+			examine_process(h, procs, pids[i], why, size);
 }
 
 /* Examines the files that the program to be run needs. */
-static int examine_program(const struct draft *draft, char *why, size_t size)
+static void examine_program(const struct draft *draft, char *why, size_t size)
 {
 	__cleanup(objects_done) struct objects files = {};
 	const char *leaves = NULL;
-	int code = 0;
 
 	if (!draft->program || libfind_get(draft->finder, draft->program, &files, NULL))
-		return 0;
+		return;
 	libfind_closure(draft->finder, &files);
-	for (size_t i = 0; !code && !leaves && i < files.cnt; i++)
-		if (files.object[i]->elf)
-			code = examine(files.object[i]->elf, &leaves);
+	for (size_t i = 0; !leaves && i < files.cnt; i++)
+		leaves = files.object[i]->elf ? examine(files.object[i]->elf) : NULL;
 	if (leaves)
 		snprintf(why, size, "a signal handler of the program may leave calls by '%s'",
 			leaves);
-	return code;
 }
 
-static int hazard_find(struct draft *draft, const struct object *object, char *why, size_t size)
+/* Sets @why to the reason why calls of functions of @object may be left by a signal handler, or "". */
+static void hazard_find(struct draft *draft, const struct object *object, char *why, size_t size)
 {
-	const char *leaves;
-	int code;
+	const char *leaves = examine(object->elf);
 
 	why[0] = '\0';
 	if (!draft->hazards)
 		draft->hazards = xcalloc(1, sizeof(*draft->hazards));
-	code = examine(object->elf, &leaves);
 	if (leaves)
 		snprintf(why, size, "a signal handler of the file may leave calls by '%s'", leaves);
-	if (!code && !why[0])
-		code = examine_processes(draft->hazards, draft, object, why, size);
-	if (!code && !why[0])
-		code = examine_program(draft, why, size);
-	return code;
+	if (!why[0])
+		examine_processes(draft->hazards, draft, object, why, size);
+	if (!why[0])
+		examine_program(draft, why, size);
 }
 
 /* --- rules for files: which functions may have return probes, and which no probes ----------- */
@@ -541,12 +516,9 @@ static int plan_for_handlers(struct draft *draft, struct target *t, struct plann
 {
 	struct plan_request other = *req;
 	char why[PLAN_WHY_LEN - 32];
-	int code;
 
 	if (!planned->examined) {
-		code = hazard_find(draft, t->object, why, sizeof(why));
-		if (code)
-			return err_sys(err, code, "cannot examine signal handlers");
+		hazard_find(draft, t->object, why, sizeof(why));
 		planned->examined = true;
 		if (why[0])
 			snprintf(planned->hazard, sizeof(planned->hazard), "no return probe: %s",

@@ -523,7 +523,7 @@ static unsigned int line_at(const struct python *py, uint64_t frame, uint64_t co
 		!read_at(py, code + py->l.first_line, &first, sizeof(first)))
 		return 0;
 	bytes = xmalloc(size);
-	if (!bytes || !read_at(py, table + 32, bytes, size))
+	if (!read_at(py, table + 32, bytes, size))
 		return 0;
 	at = word_at(py, frame + py->l.at) - (code + py->l.instructions);
 	if (py->l.how == FSN_PYTHON_EACH)
