@@ -20,7 +20,7 @@ struct stats_options {
 	struct stats_choice choice;
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
-	bool of_command; /* the processes are those of a COMMAND: that they have ended is no news */
+	bool of_command; /* the processes are those of a COMMAND, whose end is not reported */
 	bool past; /* what is shown is over: what it takes now is not asked */
 	bool shared; /* only what others than the owners may read: GROUPS_SHARED */
 	uint64_t interval_ns, duration_ns;

@@ -299,9 +299,9 @@ static void test_builtin(void)
 		"cudnn", "nccl", "libtorch", "malloc", "tensors", "nvtx", "curl", "dns", "hip", "ibverbs",
 		"level-zero", "mpi", "opencl", "openssl", "postgres", "pthread", "sqlite", "zlib" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
-		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs" };
+		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs", "locks" };
 	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:", "gpu:",
-		"gpu:", "gpu:" };
+		"gpu:", "gpu:", "s:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
