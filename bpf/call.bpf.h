@@ -536,7 +536,7 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 			if (args_read(ctx, fn, args->arg))
 				proc |= FSN_HAS_ARGS;
 			if (fsn_has_more)
-				keep_more(fn, slot, where);
+				keep_more(fn, slot, sp);
 		}
 	}
 	if (fsn_zero_frees && is_of_zero(ctx, fn))
@@ -799,7 +799,7 @@ static __always_inline int end_call(
 	}
 	way &= FSN_WAYS - 1;
 	run = call_over(roomy ? task : bpf_get_current_task_btf(), roomy, set,
-		slot * FSN_WAYS + way, fn, run, result, streamed, true, streamed);
+		slot * FSN_WAYS + way, fn, run, result, streamed, !is_of_goroutine(where), streamed);
 	if (streamed)
 		return run_late(run, fn);
 	run_end(run, fn);

@@ -295,6 +295,9 @@ static __always_inline struct pt_regs *event_room(unsigned long *room)
 	return args;
 }
 
+/* The goroutine, at entries and returns of functions compiled by Go. */
+#define REG_GOROUTINE(ctx) ((ctx)->r14)
+
 #define caller_sp(ctx)   REG_SP(ctx)
 #define caller_fp(ctx)   REG_FP(ctx)
 #define caller_link(ctx) REG_LINK(ctx)
@@ -363,6 +366,7 @@ struct pt_regs___call {
  */
 #define RETURN_SP(ctx)  ((ctx)->sp)
 #define REG_LINK(ctx)   ((ctx)->regs[30])
+#define REG_GOROUTINE(ctx) ((ctx)->regs[28])
 #define STACK_ARGS(sp)  (sp)
 #define SYSCALL_NR(regs) ((__u64)((struct pt_regs___call *)(regs))->syscallno)
 /* TIF_32BIT, arch/arm64/include/asm/thread_info.h */

@@ -6,7 +6,8 @@
 // stack pointer, under the key {process, function} and the stack pointer. At the entry the stack
 // pointer points to the return address; at a ret it has that value again. So each stack frame has
 // a key of its own, and only code on that stack can end the call: recursion, nesting, tail calls,
-// fibers and threads that continue a fiber match exactly. Calls that do not return:
+// fibers and threads that continue a fiber match exactly. Go moves stacks: for its functions, the
+// place on the goroutine's stack replaces the stack pointer (slots.bpf.h). Calls that do not return:
 //
 //   longjmp, exception, discarded fiber: the next call of the same function at the same stack
 //	address abandons the old call, which becomes a ghost (slots.bpf.h). So does a call of
@@ -80,6 +81,7 @@ int fsn_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, sp = entry_sp(ctx, cookie, kind);
+	__u64 where;
 	enum begun begun;
 
 	own_stack(ctx);
@@ -90,16 +92,18 @@ int fsn_entry(struct pt_regs *ctx)
 		call_arrives(ctx, cookie & FSN_COOKIE_FN_MASK, sp);
 		return 0;
 	}
-	begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, sp, sp,
+	where = call_place(ctx, cookie, sp);
+	begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, where, sp,
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
-		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true,
+		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, !is_of_goroutine(where),
 		RUN_NOW);
 	/* Read again: kept over the calls, they would need stack. */
 	cookie = bpf_get_attach_cookie(ctx);
 	kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 	sp = entry_sp(ctx, cookie, kind);
 	if (is_untracked(begun))
-		call_untracked(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NOT_CLAIMED);
+		call_untracked(ctx, cookie & FSN_COOKIE_FN_MASK, call_place(ctx, cookie, sp),
+			begun == NOT_CLAIMED);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_COOKIE_FN_MASK, sp,
 			jump_target(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
@@ -145,6 +149,12 @@ static __noinline int end_strays(struct pt_regs *ctx)
 	return nest_stray(sp, end_is_stepped(kind, cookie) ? fsn_step_ns : fsn_hit_ns);
 }
 
+/* fsn_call.where of a call that returns by a ret. Not inlined, like end_strays(). */
+static __noinline __u64 end_place(struct pt_regs *ctx)
+{
+	return call_place(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx));
+}
+
 /* Handles a tail call. Not inlined, like end_strays(). */
 static __noinline int end_leaves(struct pt_regs *ctx)
 {
@@ -182,6 +192,8 @@ int fsn_end(struct pt_regs *ctx)
 		result = early_result(ctx, cookie);
 		led = cookie >> FSN_COOKIE_LED_SHIFT & 1;
 	}
+	if (fsn_goroutines && kind == FSN_END)
+		sp = end_place(ctx);
 	if (kind == FSN_END || kind >= FSN_END_EARLY) {
 		if (!call_end(fn, led, sp, REG_LINK(ctx), result, false) && fsn_nesting && is_on())
 			end_strays(ctx);

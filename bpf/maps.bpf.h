@@ -28,6 +28,7 @@ const volatile __u32 fsn_runs_bits = FSN_RUNS_BITS;
 /* some functions have their own N, in fsn_confs */
 const volatile bool fsn_samples = false;
 const volatile bool fsn_follows = false; /* some tail call is tracked */
+const volatile bool fsn_goroutines = false; /* some calls are matched by goroutine */
 const volatile bool fsn_split = false;   /* times are split: on CPU, runnable, blocked */
 const volatile bool fsn_may_pause = false; /* callers may be stopped; hold.bpf.h */
 /* stacks are those of the thread, not of a call */

@@ -94,6 +94,43 @@ static __always_inline bool is_here(
 	       READ(set->call[AFTER(seen, way)].where) == where;
 }
 
+/* --- calls of goroutines ------------------------------------------------------------ */
+
+/*
+ * fsn_call.where of a call of goroutine @g with the return address at @sp. It is @sp if
+ * that is not on the goroutine's stack, as in a signal handler. struct runtime.g starts
+ * with the limits of the stack (Go's src/runtime/runtime2.go). Not static, so that it is
+ * verified once.
+ */
+__noinline __u64 goroutine_place(__u64 g, __u64 sp)
+{
+	__u64 stack[2], frame;
+
+	if (bpf_probe_read_user(stack, sizeof(stack), (void *)g) || sp < stack[0])
+		return sp;
+	frame = (stack[1] - sp) / sizeof(sp);
+	if (frame >= FSN_G_FRAMES)
+		return sp;
+	return FSN_GOROUTINE | ((g >> FSN_G_SHIFT) * FSN_G_FRAMES + frame) % FSN_GOROUTINE;
+}
+
+/* fsn_call.where of a call with the return address at @sp. */
+static __always_inline __u64 call_place(const struct pt_regs *ctx, __u64 cookie, __u64 sp)
+{
+	if (!fsn_goroutines || !(cookie >> FSN_COOKIE_GO_SHIFT & 1))
+		return sp;
+	return goroutine_place(REG_GOROUTINE(ctx), sp);
+}
+
+/*
+ * True if the call at @where is of a goroutine. Other threads may continue it, so neither
+ * nesting nor CPU times are tracked, which belong to a thread.
+ */
+static __always_inline bool is_of_goroutine(__u64 where)
+{
+	return fsn_goroutines && where & FSN_GOROUTINE && (__s64)where > 0;
+}
+
 /* --- slots per process -------------------------------------------------------------- */
 
 /*
@@ -552,7 +589,7 @@ static __noinline __u32 slot_flags(__u32 slot)
 	if (!(call->proc & FSN_HAS_ARGS))
 		flags |= FSN_CALL_NO_ARGS;
 	split = fsn_split ? bpf_map_lookup_elem(&fsn_splits, &slot) : NULL;
-	if (split && split->known)
+	if (split && split->known && !is_of_goroutine(call->where))
 		flags |= FSN_CALL_SPLIT;
 	return flags;
 }

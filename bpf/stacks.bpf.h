@@ -379,7 +379,7 @@ __noinline __u32 stack_of_end(__u64 where)
 		return 0;
 	regs = (void *)bpf_task_pt_regs(task);
 #if defined(__TARGET_ARCH_x86)
-	link = REG_SP(regs) == where ? 0 : REG_IP(regs);
+	link = REG_SP(regs) == where || is_of_goroutine(where) ? 0 : REG_IP(regs);
 #elif defined(__TARGET_ARCH_arm64)
 	link = REG_LINK(regs);
 	if (link == ((struct mm_struct___walk *)task->mm)->uprobes_state.xol_area->vaddr)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# Arguments of Go functions, which Go passes in registers of its own choice.
+# Go functions: their arguments, which Go passes in registers of its own choice, and their times,
+# although goroutines change their threads and the places of their stacks.
 
 load helpers
 
@@ -93,4 +94,78 @@ go_calls() {
 	printf '\xfa' | dd of="$old" bs=1 seek=$((16#$at)) conv=notrunc status=none
 	fsn -s 2 attach g main.many --lib "$old" --if 'arg1 == 1' --dry-run
 	assert_stderr_match "no argument 'arg1' is known"
+}
+
+# --- times ------------------------------------------------------------------------------
+
+# Runs gocalls with GOMAXPROCS=N under a group of its functions, and compares calls, returns and
+# total time of each with the program's own counters: the total is between the sums of the times
+# that the program read inside the calls and around them.
+go_times() { # N ATTACH-OPTION...
+	need_fixture gocalls
+	cp "$FIX/gocalls" "$BATS_TEST_TMPDIR/own-gocalls"
+	fsn attach g 'main.go*' --lib "$BATS_TEST_TMPDIR/own-gocalls" --overhead none \
+		--without correction "${@:2}"
+	capture env GOMAXPROCS="$1" "$BATS_TEST_TMPDIR/own-gocalls" 10
+	own=$output
+	fsn stats g --json
+	assert_sound
+	assert_eq "$(json --arg own "$own" '.[0].functions as $ours | $own | split("\n") | map(split(" ")
+		| [.[0]] + (.[1:] | map(tonumber)) | . as [$name, $calls, $returns, $inside, $around]
+		| $ours[] | select(.name | ascii_downcase == "main.go" + $name)
+		| if .calls == $calls and (.returns // 0) == $returns and ($returns == 0
+			or (.total_ns >= $inside and .total_ns <= $around))
+		then "exact" else [$name, $calls, $returns, $inside, $around, .calls, .returns, .total_ns]
+		end) | group_by(.) | map([.[0], length])')" '[["exact",11]]' "counts and times of functions"
+}
+
+@test "go: calls and times are exact while goroutines wait, move, panic and end" {
+	go_times 8
+	# These would be of a thread, and a goroutine has several.
+	assert_json '[.[0].functions[] | .self_ns, .on_cpu_ns] | unique' '[null]'
+	fsn detach g
+}
+
+@test "go: calls and times are exact if all goroutines share a thread" {
+	go_times 1 --with split
+	assert_json '[.[0].functions[] | .self_ns, .on_cpu_ns] | unique' '[null]'
+	fsn detach g
+}
+
+@test "go: goroutines that end or panic leave calls that have no time" {
+	go_times 8
+	assert_json '.[0].functions[] | select(.name == "main.goQuits") |
+		[.returns, .untimed + .abandoned + .in_flight, .total_ns]' '[0,80,null]'
+	assert_json '.[0].functions[] | select(.name == "main.goPanics") | .untimed' 80
+	fsn detach g
+}
+
+@test "go: functions in C of the same group keep their self times" {
+	need_fixture gocalls
+	cp "$FIX/gocalls" "$BATS_TEST_TMPDIR/own-gocalls"
+	fsn attach g "$BATS_TEST_TMPDIR/own-gocalls:main.goYields" "$FIX/libfix.so:fix_add"
+	capture "$BATS_TEST_TMPDIR/own-gocalls" 1
+	capture "$FIX/call" add 20
+	fsn stats g --json
+	assert_json '[.[0].functions[] | [.name, .returns, .self_ns != null]] | sort' \
+		'[["fix_add",20,true],["main.goYields",8,false]]'
+	fsn detach g
+}
+
+# True if N calls of FUNCTION in progress are listed.
+in_flight() { # FUNCTION N
+	fsn list inflight g --all --json
+	[[ $(json --arg name "$1" '[.[] | select(.function == $name)] | length') == "$2" ]]
+}
+
+@test "go: calls in progress are listed until the program exits" {
+	need_fixture gocalls
+	cp "$FIX/gocalls" "$BATS_TEST_TMPDIR/own-gocalls"
+	fsn attach g main.work --lib "$BATS_TEST_TMPDIR/own-gocalls"
+	start_bg go "$BATS_TEST_TMPDIR/own-gocalls" 1000000000
+	poll_until in_flight main.work 8
+	kill -KILL "$(bg_pid go)"
+	poll_until bg_ended go
+	poll_until in_flight main.work 0
+	fsn detach g
 }

@@ -42,6 +42,19 @@
 #define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 
+/*
+ * fsn_call.where of a call that is matched by goroutine: FSN_GOROUTINE, the address of
+ * the goroutine's struct runtime.g, and the distance of the return address to the end of
+ * the stack. Go copies the stack to other memory when it grows; these two stay. No
+ * address of a program or of the kernel has this bit of 64.
+ *
+ * A struct runtime.g is larger than 1 << FSN_G_SHIFT bytes, and user addresses have 48
+ * bits, so both numbers are exact.
+ */
+#define FSN_GOROUTINE (1ULL << 62)
+#define FSN_G_SHIFT   8
+#define FSN_G_FRAMES  (1ULL << 22) /* in words; a deeper call has its stack address */
+
 #define FSN_WAYS     8
 #define FSN_SLOTS_MIN (1 << 14) /* the number of slots of a group is a power of two */
 #define FSN_SLOTS_MAX (1 << 16)

@@ -110,6 +110,11 @@ enum fsn_exit {
 	FSN_EXIT_EARLY,  /* as RET, but on an earlier instruction, which needs no single-step */
 	/* as RETURN, but the kernel can miss some returns */
 	FSN_EXIT_SOME,
+	/*
+	 * as RET, but calls are matched by goroutine: neither the call that one is made in
+	 * is known, nor its CPU time
+	 */
+	FSN_EXIT_GOROUTINE,
 	FSN_EXIT_CNT
 };
 
@@ -168,6 +173,8 @@ enum fsn_kind {
 #define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
 #define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
 #define FSN_COOKIE_STEP_SHIFT 41 /* 1 bit: x86-64, a jump that the kernel does not emulate */
+/* FSN_ENTRY_RET, FSN_END: 1 bit: the call is matched by goroutine */
+#define FSN_COOKIE_GO_SHIFT   24
 /* 1 bit: index into fsn_jumps, whose .word decides whether the jump is tracked */
 #define FSN_COOKIE_WORD_SHIFT 42
 #define FSN_COOKIE_WAIT_SHIFT 43 /* 1 bit: the entry of the jump's target is probed */

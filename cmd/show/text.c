@@ -199,7 +199,7 @@ const char *text_over(const char *group, const struct asked *a, char *buf, size_
 const char *text_exit(unsigned int exit)
 {
 	static const char *const names[] = { "none", "return", "ret", "same",
-		"early", "some" };
+		"early", "some", "goroutine" };
 
 	return exit < ARRAY_SIZE(names) ? names[exit] : "unknown";
 }
@@ -215,7 +215,7 @@ const char *text_limit(enum limit limit)
 const char *text_exits(unsigned int mask, char *buf, size_t size)
 {
 	static const unsigned int order[] = { FSN_EXIT_RETURN, FSN_EXIT_SOME, FSN_EXIT_EARLY,
-		FSN_EXIT_RET, FSN_EXIT_SAME, FSN_EXIT_NONE };
+		FSN_EXIT_RET, FSN_EXIT_GOROUTINE, FSN_EXIT_SAME, FSN_EXIT_NONE };
 	size_t len = 0;
 
 	buf[0] = '\0';

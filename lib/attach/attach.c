@@ -467,6 +467,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.pauses = opts->holds || opts->held || spec.stack_holds;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
+	spec.goroutines = probes.goroutines;
 	spec.source_cnt = probes.source_cnt;
 	spec.spans = probes.spans;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];

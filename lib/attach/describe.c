@@ -370,6 +370,7 @@ struct group_func target_shown(const struct target *t)
 		.insn = t->plan.insn,
 		.exit = t->plan.site_is_end && !t->forwards ? FSN_EXIT_SAME
 			: t->how && t->plan.exit            ? FSN_EXIT_SOME
+			: t->plan.goroutine                 ? FSN_EXIT_GOROUTINE
 							    : exits[t->plan.exit],
 		.exit_why = t->plan.exit_why,
 		.priced = t->kind->priced_by != PRICED_NOT,

@@ -378,6 +378,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_futex = spec->futex_waits ? SYS_futex : 0;
 	e->skel->rodata->fsn_spans = spec->spans;
 	e->skel->rodata->fsn_follows = spec->follows;
+	e->skel->rodata->fsn_goroutines = spec->goroutines;
 	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_split = spec->split;
 	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));

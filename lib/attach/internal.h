@@ -88,6 +88,7 @@ struct engine_spec {
 	uint32_t rate;       /* of samples, Hz */
 	uint32_t runs_bits;  /* measure run time in one hit of 1 << N */
 	bool follows;        /* some tail call is tracked */
+	bool goroutines;     /* some calls are matched by goroutine */
 	bool spans;          /* some target is a span */
 	enum kind_stacks stacks;
 	uint32_t waits[WAIT_CNT]; /* 1 + number of the target for this wait; 0: no target */

@@ -294,6 +294,40 @@ static void collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 			"it never returns: it has no ret and no jump to another function");
 }
 
+/*
+ * Functions compiled by Go have no data in their code, so that each ret is an end, also that after
+ * the call of deferreturn, to which only the runtime jumps when a panic is recovered.
+ */
+static void collect_go_ends(struct func *f, struct plan *plan, struct trouble *t)
+{
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		const struct insn *insn = &f->p->insns[i];
+
+		if (insn->flow == INSN_RET)
+			add_end(f, plan, insn, PLAN_END_RET, t);
+		else if (insn->flow == INSN_BAD)
+			trouble(t, insn->addr, "an instruction that is not known");
+		else if (insn_leaves(f, insn))
+			trouble(t, insn->addr, "a jump leaves the function");
+	}
+	if (!plan->end_cnt && !t->text[0])
+		snprintf(t->text, sizeof(t->text), "it never returns: it has no ret");
+}
+
+/*
+ * True if the stack can move during a call: it grows in a callee, or in the function itself, which
+ * then has Go's check.
+ */
+static bool stack_moves(const struct func *f)
+{
+	if (f->go_behind)
+		return true;
+	for (uint32_t i = 0; f->req->go && i < f->insn_cnt; i++)
+		if (f->p->insns[i].flow == INSN_CALL)
+			return true;
+	return false;
+}
+
 /* --- the decision ---------------------------------------------------------------- */
 
 static const char forced[] =
@@ -301,6 +335,8 @@ static const char forced[] =
 	"can end the process";
 static const char forced_unsafe[] =
 	"--probe exit=return: return probes are unsafe on this kernel, and a call can end the process";
+
+static const char go_stack[] = "Go moves a stack that grows";
 
 static const char unproven[] = "no return probe: not proven safe";
 
@@ -357,9 +393,15 @@ __attribute__((format(printf, 3, 4))) static void decide(
 	plan->ends = NULL;
 	plan->end_cnt = 0;
 	plan->exit = exit;
+	plan->goroutine = false;
 	va_start(ap, fmt);
 	vsnprintf(plan->exit_why, sizeof(plan->exit_why), fmt, ap);
 	va_end(ap);
+}
+
+static bool is_go(const struct func *f)
+{
+	return f->go_behind || f->req->go;
 }
 
 static const char *why_ret(const struct func *f)
@@ -370,6 +412,8 @@ static const char *why_ret(const struct func *f)
 		return "--probe exit=ret";
 	if (rules->exit == PLAN_MODE_EARLY)
 		return "--probe exit=early";
+	if (is_go(f))
+		return go_stack;
 	if (f->req->no_return_why)
 		return f->req->no_return_why;
 	if (f->req->return_why)
@@ -404,7 +448,11 @@ static void decide_ret(struct func *f, struct plan *plan)
 		decide(plan, PLAN_EXIT_NONE, "more than %u kB of code", PLAN_MAX_BYTES / 1024);
 		return;
 	}
-	collect_ends(f, plan, &t);
+	plan->goroutine = stack_moves(f);
+	if (plan->goroutine)
+		collect_go_ends(f, plan, &t);
+	else
+		collect_ends(f, plan, &t);
 	if (t.text[0]) {
 		decide(plan, PLAN_EXIT_NONE, "%s", t.text);
 		return;
@@ -434,9 +482,10 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return why;
 	if (!f->at_start)
 		return "not the start of a function";
-	/* calls are matched by stack address, and Go copies the stack */
-	if (f->go_behind)
-		return "Go moves a stack that grows: returns cannot be matched with calls";
+	if (f->go_behind && rules->site_entry)
+		return "with --probe site=entry, a call is counted again when Go's stack has grown";
+	if (is_go(f) && rules->exit == PLAN_MODE_RETURN)
+		return "Go moves a stack that grows: no return probe is safe";
 	if (pops_caller(f))
 		return "it removes from the stack what its caller put there";
 	if (rules->exit == PLAN_MODE_RETURN && func_takes_return(f))
@@ -445,7 +494,7 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 	if (rules->exit == PLAN_MODE_RETURN)
 		return rules->return_unsafe ? forced_unsafe : forced;
 	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe && f->req->return_why &&
-		!f->req->no_return_why)
+		!f->req->no_return_why && !is_go(f))
 		return func_takes_return(f) ? NULL : f->req->return_why;
 	return NULL;
 }
@@ -872,7 +921,8 @@ void func_early(struct func *f, struct plan *plan)
 	size_t rets = 0;
 	int ret;
 
-	if (plan->exit != PLAN_EXIT_RET || f->p->img.arch != PLAN_X86_64 || f->open || !f->bounded ||
+	if (plan->exit != PLAN_EXIT_RET || plan->goroutine ||
+		f->p->img.arch != PLAN_X86_64 || f->open || !f->bounded ||
 		(mode != PLAN_MODE_AUTO && mode != PLAN_MODE_EARLY))
 		return;
 	for (size_t i = 0; i < plan->end_cnt; i++)

@@ -213,7 +213,7 @@ static bool leads_on(const struct follow *f, const struct plan *plan, int level)
 /* True if the function's probes see the returns of calls that enter at its entry. */
 static bool sees_ends(const struct follow *f, const struct plan *plan, int level)
 {
-	if (plan->refused[0] || plan->exit == PLAN_EXIT_NONE)
+	if (plan->refused[0] || plan->exit == PLAN_EXIT_NONE || plan->goroutine)
 		return false;
 	return !plan->site_is_end || leads_on(f, plan, level);
 }
@@ -340,7 +340,7 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 		return code;
 	rets = count_ends(&plan, false);
 	if (plan.refused[0] || (plan.exit != PLAN_EXIT_RET && plan.exit != PLAN_EXIT_EARLY) ||
-		rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
+		plan.goroutine || rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
 		plan_done(&plan);
 		return 0;
 	}

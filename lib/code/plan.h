@@ -63,6 +63,7 @@ struct plan_request {
 			       unwinds, switches stacks or is loaded later, so that unknown
 			       callees are allowed; or NULL */
 	bool stack_args; /* arguments are read from the stack */
+	bool go; /* compiled by Go, with arguments and the goroutine in registers */
 };
 
 enum plan_exit_kind {
@@ -152,6 +153,8 @@ struct plan {
 	size_t range_cnt;
 	struct plan_end *ends; /* exit == PLAN_EXIT_RET, _EARLY: sorted by addr, unique */
 	size_t end_cnt;
+	bool goroutine; /* exit == PLAN_EXIT_RET: the stack can move during a call, so calls are
+			   matched by goroutine; all ends are PLAN_END_RET */
 	bool site_is_end; /* the entry site is also an end (forwarder): a PLAN_END_RET or
 			     PLAN_END_JMP, which is always taken and also in ends[] */
 };

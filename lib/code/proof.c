@@ -413,7 +413,8 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 	struct func f = { .ret_why = text };
 	int ret;
 
-	if (plan->refused[0] || plan->exit != PLAN_EXIT_RET || plan->site_is_end ||
+	if (plan->refused[0] || plan->exit != PLAN_EXIT_RET || plan->site_is_end || req->go ||
+		plan->goroutine ||
 		(!rules->prove && !req->alone_why) || rules->return_unsafe ||
 		rules->exit != PLAN_MODE_AUTO || p->img.arch != PLAN_X86_64 || req->return_why ||
 		req->no_return_why)

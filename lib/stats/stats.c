@@ -257,10 +257,11 @@ static bool is_priced(const struct price *price, const struct group_func *func)
 static void func_price(const struct group *g, const struct price *price, struct stats_func *f)
 {
 	const struct group_func func = group_func(g, f->fn);
+	bool in_thread = f->timed && func.exit != FSN_EXIT_GOROUTINE;
 
 	f->priced = is_priced(price, &func);
-	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
-	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
+	f->nested = in_thread && g->meta.options & FSN_OPT_NESTING;
+	f->split = in_thread && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
 	f->noise_ns = noise_of(f, func.site);
 	if (f->priced)

@@ -79,6 +79,7 @@ struct probes {
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
 	bool follows; /* some tail call is tracked */
+	bool goroutines; /* some calls are matched by goroutine */
 	struct place_probes *places; /* tail-called functions that are not in the group */
 	size_t place_cnt;
 	uint32_t place_first; /* number of the first place */

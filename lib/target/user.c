@@ -42,6 +42,7 @@ static void ask_elf(void *arg, struct plan_request *req)
 {
 	const struct elf_func *func = elf_file_func_at(arg, req->addr);
 
+	req->go = elf_file_go(arg, req->addr) == ELF_GO_REGS;
 	if (!func || func->addr != req->addr)
 		return;
 	req->name = func->names[0].name;
@@ -554,6 +555,7 @@ static int plan_one(struct draft *draft, struct target *t, struct planners *plan
 	req.stack_args = t->known && preset_func_uses_stack(t->known);
 	req.return_why = t->known ? t->known->nothrow_why : NULL;
 	req.alone_why = planned->alone_why;
+	req.go = elf_file_go(t->object->elf, t->addr) == ELF_GO_REGS;
 	code = planner_plan(planned->planner, &req, &t->plan, err);
 	if (!code)
 		code = planner_prove(planned->planner, &req, &t->plan);
@@ -677,6 +679,13 @@ struct ended {
 	const struct follow *follow;
 };
 
+/* Returns the cookie's bit for entries and returns that are matched by goroutine. */
+static uint64_t goroutine_bit(struct probes *p, const struct plan *plan)
+{
+	p->goroutines |= plan->goroutine;
+	return (uint64_t)plan->goroutine << FSN_COOKIE_GO_SHIFT;
+}
+
 static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	const struct plan_end *end)
 {
@@ -698,7 +707,8 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
 	cookie |= (uint64_t)(end->stepped || end->width == 64) << FSN_COOKIE_STEP_SHIFT;
 	if (end->kind == PLAN_END_RET)
-		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT;
+		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT |
+			goroutine_bit(p, of->plan);
 	else if (end->kind >= PLAN_END_EARLY)
 		cookie |= early_cookie(end, of->led);
 	else if (end->kind == PLAN_END_JMP_REG)
@@ -759,7 +769,7 @@ static int user_link(
 		if (code)
 			return code;
 		probes_add(p, object, ENGINE_ENTRY, t->site_offset,
-			entry_cookie(fn, FSN_ENTRY_RET, &t->plan));
+			entry_cookie(fn, FSN_ENTRY_RET, &t->plan) | goroutine_bit(p, &t->plan));
 	}
 	return 0;
 }
@@ -789,6 +799,14 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 
 /* --- calls in progress ---------------------------------------------------------------------- */
 
+/* The goroutine of a call that is matched by goroutine, or 0. */
+static uint64_t goroutine_of(uint64_t where)
+{
+	return where & FSN_GOROUTINE
+		? where % FSN_GOROUTINE / FSN_G_FRAMES << FSN_G_SHIFT
+		: 0;
+}
+
 /*
  * True if the thread's stack pointer is above the call's place, or the stack does not exist any
  * more.
@@ -797,6 +815,8 @@ static bool user_call_is_stale(struct proc_stack *stack, uint64_t where)
 {
 	if (!stack->has_sp)
 		return false;
+	if (goroutine_of(where))
+		return !proc_stack_has(stack, goroutine_of(where));
 	if (!proc_stack_has(stack, where))
 		return true;
 	return stack->sp > where && stack->sp >= stack->start && stack->sp < stack->end;
@@ -804,7 +824,9 @@ static bool user_call_is_stale(struct proc_stack *stack, uint64_t where)
 
 static bool user_call_is_lost(struct proc_stack *stack, uint64_t where)
 {
-	return !proc_stack_has(stack, where);
+	uint64_t g = goroutine_of(where);
+
+	return !proc_stack_has(stack, g ? g : where);
 }
 
 static int user_find(struct libfind *finder, const struct objects *objects,

@@ -2,7 +2,6 @@
 /* Functions of Go's compiler, whose entry is run again when their stack has grown. */
 #include "plan_case.h"
 
-#define MOVES "none (Go moves a stack that grows: returns cannot be matched with calls)"
 #define LOOP                                                                          \
 	"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; " \
 	"--probe site=entry does it anyway"
@@ -69,12 +68,15 @@ static const struct plan *plan_parts(
 	return make_plan(CASE_BASE, addr + (a64 ? 4 : 5) - CASE_BASE);
 }
 
-static void is_counted(const char *what)
+/* The last instruction of the body is its only ret. */
+static void is_timed(const char *what)
 {
 	char want[160];
 
-	snprintf(want, sizeof(want), "site+%llu " MOVES, (unsigned long long)at.behind);
+	snprintf(want, sizeof(want), "site+%llu ret ret:+%llu", (unsigned long long)at.behind,
+		(unsigned long long)at.grow - (tc.img.arch == PLAN_ARM64 ? 4 : 1));
 	is_str(plan_text(&tc.plan), want, what);
+	ok(tc.plan.goroutine, "%s: by goroutine", what);
 }
 
 static void is_loop(const char *what)
@@ -115,7 +117,7 @@ static void test_checks(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		plan_parts(PLAN_X86_64, &cases[i].parts, NULL);
-		is_counted(cases[i].what);
+		is_timed(cases[i].what);
 	}
 }
 
@@ -129,7 +131,7 @@ static void test_site(void)
 		"the site's reason");
 	p.body = "55 5d c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
-	is_counted("a push behind the check");
+	is_timed("a push behind the check");
 	is_str(tc.plan.site_why,
 		"after Go's check of the stack, which runs again when the stack has grown",
 		"is taken at once");
@@ -142,7 +144,7 @@ static void test_site(void)
 	/* a loop starts at the second instruction after the check: jmp -5 */
 	p.body = "31 c0 55 5d eb fc c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
-	is_counted("but not where a loop begins");
+	is_timed("but not where a loop begins");
 	/* vzeroupper: the kernel gets it wrong */
 	p.body = "c5 f8 77 48 83 ec 10 c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
@@ -157,19 +159,44 @@ static void test_rules(void)
 
 	rules.exit = PLAN_MODE_RET;
 	plan_parts(PLAN_X86_64, &p, &rules);
-	is_counted("--probe exit=ret");
+	is_timed("--probe exit=ret");
 	rules.exit = PLAN_MODE_RETURN;
 	plan_parts(PLAN_X86_64, &p, &rules);
-	is_counted("--probe exit=return");
+	is_str(tc.plan.exit_why, "Go moves a stack that grows: no return probe is safe",
+		"--probe exit=return");
 	rules.exit = PLAN_MODE_AUTO;
 	rules.site_entry = true;
 	plan_parts(PLAN_X86_64, &p, &rules);
-	is_str(plan_text(&tc.plan), "site+0 " MOVES, "--site entry");
+	is_str(plan_text(&tc.plan),
+		"site+0 none (with --probe site=entry, a call is counted again when Go's stack has grown)",
+		"--probe site=entry");
 	rules.site_entry = false;
 	rules.count_only = true;
 	plan_parts(PLAN_X86_64, &p, &rules);
 	is_int(tc.plan.site, CASE_BASE + at.behind, "--count");
 	is_str(tc.plan.exit_why, "--count", "and its reason");
+}
+
+static void test_ends(void)
+{
+	struct parts p = { NULL, CMP, "90 c3 e8 00 02 00 00 c3", GROW };
+
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_str(plan_text(&tc.plan), "site+10 ret ret:+11 ret:+17",
+		"a ret after deferreturn, which only the runtime reaches");
+	p.body = "e9 00 02 00 00";
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_str(tc.plan.exit_why, "at 0x100a: a jump leaves the function", "a tail call");
+	ok(!tc.plan.goroutine, "is counted only");
+	begin(PLAN_X86_64);
+	tc.req.go = true;
+	code(CASE_BASE, "48 83 ec 08 e8 00 02 00 00 48 83 c4 08 c3");
+	symbol(CASE_BASE);
+	make_plan(CASE_BASE, 14);
+	ok(tc.plan.goroutine && tc.plan.exit == PLAN_EXIT_RET, "a callee's stack can grow");
+	code(CASE_BASE, "48 83 ec 08 90 90 90 90 90 48 83 c4 08 c3");
+	make_plan(CASE_BASE, 14);
+	ok(!tc.plan.goroutine, "without calls, it cannot: %s", plan_text(&tc.plan));
 }
 
 /* Similar code that is not this prologue. */
@@ -219,7 +246,7 @@ static void test_more_jumps(void)
 	plan_code(PLAN_X86_64,
 		WRAP " 72 0f " CMPR " 76 09 " BODY
 		     " 48 89 44 24 08 e8 00 02 00 00 eb d9");
-	is_str(plan_text(&tc.plan), "site+18 " MOVES, "two short jumps to one place");
+	is_str(plan_text(&tc.plan), "site+18 ret ret:+26", "two short jumps to one place");
 	p = (struct parts) { NULL, CMP, BODY, "50 e8 00 02 00 00 5a" };
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_str(plan_text(&tc.plan), "site+0 ret ret:+18 rejmp:+26",
@@ -265,7 +292,7 @@ static void test_arm64(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		plan_parts(PLAN_ARM64, &cases[i].parts, NULL);
-		is_counted(cases[i].what);
+		is_timed(cases[i].what);
 	}
 	plan_parts(PLAN_ARM64, &p, NULL);
 	is_loop("arm64, another register is compared");
@@ -280,6 +307,7 @@ int main(void)
 	test_checks();
 	test_site();
 	test_rules();
+	test_ends();
 	test_others();
 	test_more_jumps();
 	test_arm64();
