@@ -755,6 +755,21 @@ in_hang() {
 	[[ $output == *fix_hang* ]]
 }
 
+@test "run: a name that no library has is COMMAND by its file name" {
+	local own=$BATS_TEST_TMPDIR/ownprog lib=$BATS_TEST_TMPDIR/lib
+
+	cp "$FIX/call" "$own"
+	mkdir "$lib"
+	cp "$FIX/libfix.so" "$FIX/libfix.so.1" "$lib"
+	LD_LIBRARY_PATH=$lib fsn run ownprog:main --json -o "$BATS_TEST_TMPDIR/stats" -- "$own" add 3
+	output=$(<"$BATS_TEST_TMPDIR/stats")
+	assert_json '[.[0].functions[] | [.name, .calls, .library]]' "[[\"main\",1,\"$own\"]]"
+	cp "$FIX/libfix.so" "$lib/libownprog.so"
+	LD_LIBRARY_PATH=$lib fsn run ownprog:fix_add --all --json -o "$BATS_TEST_TMPDIR/stats" -- "$own" add 3
+	output=$(<"$BATS_TEST_TMPDIR/stats")
+	assert_json '[.[0].functions[].library]' "[\"$lib/libownprog.so\"]"
+}
+
 @test "--without children keeps to COMMAND itself" {
 	fsn run "$LIB:fix_add" --without children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
 	refute_stderr_match 'has ended'

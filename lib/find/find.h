@@ -201,8 +201,8 @@ struct libfind_opts {
 	size_t pid_cnt;
 	const char *root; /* root of the file system, for tests; NULL is "/" */
 	const char *proc; /* NULL is "/proc" */
-	const char *program; /* program to be run: the directories in its environment are also
-			        searched */
+	const char *program; /* program to be run: found by its file name if no library is; the
+			        directories in its environment are also searched */
 	struct procs *procs; /* cache of the mappings in @proc; NULL: the finder reads them */
 };
 

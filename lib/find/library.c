@@ -476,6 +476,15 @@ static int not_found(struct libfind *lf, const struct lib_query *q,
 	return -ENOENT;
 }
 
+/* The program to be run, if no library has its name. */
+static void find_program(struct libfind *lf, struct lib_found *found)
+{
+	const struct object *file;
+
+	if (!open_path(lf, lf->program, "path", &file, NULL))
+		objects_add(&found->files, file);
+}
+
 static int find_by_name(
 	struct libfind *lf, const char *lib, struct lib_found *found, struct err *err)
 {
@@ -491,7 +500,9 @@ static int find_by_name(
 	libfind_mapped(lf, &q, false, found);
 	if (found->files.cnt)
 		return 0;
-	if (!lf->pid_cnt)
+	if (lf->program && !strcmp(lib, basename(lf->program)))
+		find_program(lf, found);
+	if (!found->files.cnt && !lf->pid_cnt)
 		find_in_path(lf, lib, found);
 	if (!found->files.cnt)
 		libfind_mapped(lf, &q, true, found);
