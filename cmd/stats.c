@@ -662,20 +662,23 @@ static bool draws_heat(const struct stats_options *o)
 		!o->check_cnt && !o->until_fd && o->format->flags & FORMAT_READERS && screen_can();
 }
 
-/* For GPU activity, show kernels first. */
+/* GPU activity is shown by kernel, and waits for locks by lock. */
 static void choose_view(struct stats_options *o)
 {
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct group_info info;
+	const char *first;
 	struct err err = {};
 
 	if (o->view_set || o->watch || o->names.cnt != 1 || !(o->format->flags & FORMAT_READERS) ||
-		groups_open(o->g, &o->names, GROUPS_REST | GROUPS_BRIEF, &groups, &err) || groups.cnt != 1 ||
-		!group_info(groups.group[0]).gpu)
+		groups_open(o->g, &o->names, GROUPS_REST | GROUPS_BRIEF, &groups, &err) || groups.cnt != 1)
 		return;
-	for (size_t i = 0; i < FSN_KEYS && group_info(groups.group[0]).key[i]; i++)
-		if (!strcmp(group_info(groups.group[0]).key[i], "kernel")) {
+	info = group_info(groups.group[0]);
+	first = info.gpu ? "kernel" : info.fn_cnt == 1 ? "lock" : "";
+	for (size_t i = 0; i < FSN_KEYS && info.key[i]; i++)
+		if (!strcmp(info.key[i], first)) {
 			o->view = view_find("key");
-			o->choice.by[0] = "kernel";
+			o->choice.by[0] = first;
 			o->choice.by_cnt = 1;
 		}
 }

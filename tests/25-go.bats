@@ -132,6 +132,23 @@ go_times() { # N ATTACH-OPTION...
 	fsn detach g
 }
 
+# The guard removes probes of functions while the program runs, or after it.
+@test "go: functions that are being left out are not shown with fewer calls" {
+	need_fixture gocalls
+	cp "$FIX/gocalls" "$BATS_TEST_TMPDIR/own-gocalls"
+	for _ in 1 2 3; do
+		fsn attach g 'main.go*' --lib "$BATS_TEST_TMPDIR/own-gocalls"
+		capture env GOMAXPROCS=8 "$BATS_TEST_TMPDIR/own-gocalls" 10
+		own=$output
+		fsn stats g --json
+		assert_eq "$(json --arg own "$own" '.[0].functions as $ours | $own | split("\n")
+			| map(split(" ")) | [.[] | . as [$name, $calls] | $ours[]
+			| select((.name | ascii_downcase == "main.go" + $name) and
+				(.calls | tostring) != $calls) | [$name, .calls]]')" '[]'
+		fsn detach g
+	done
+}
+
 @test "go: goroutines that end or panic leave calls that have no time" {
 	go_times 8
 	assert_json '.[0].functions[] | select(.name == "main.goQuits") |

@@ -379,18 +379,24 @@ static void hand_over(void *arg)
 	h->code = code;
 }
 
-/* Marks the functions as left out for readers of the group. */
-static void mark_left_out(const struct shed *s)
+/*
+ * Marks the chosen functions as left out for readers of the group, or with @undo as they were before,
+ * which is kept in @limits.
+ */
+static void mark_left_out(const struct shed *s, uint32_t *limits, bool undo)
 {
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
 	struct fsn_func f;
 
-	for (uint32_t i = 0; fd >= 0 && i < s->fn_cnt; i++)
-		if (s->funcs[i].limit == LIMIT_LEFT_OUT && !bpf_map_lookup_elem(fd, &i, &f) &&
-			f.limit != LIMIT_LEFT_OUT) {
-			f.limit = LIMIT_LEFT_OUT;
-			(void)!bpf_map_update_elem(fd, &i, &f, 0);
-		}
+	for (uint32_t i = 0; fd >= 0 && i < s->fn_cnt; i++) {
+		if (s->funcs[i].limit != LIMIT_LEFT_OUT || s->was[i] ||
+			bpf_map_lookup_elem(fd, &i, &f))
+			continue;
+		if (!undo)
+			limits[i] = f.limit;
+		f.limit = undo ? limits[i] : LIMIT_LEFT_OUT;
+		(void)!bpf_map_update_elem(fd, &i, &f, 0);
+	}
 }
 
 /* False if the group was detached, or replaced by another one of that name. */
@@ -403,6 +409,7 @@ static bool shed_is_there(const struct shed *s)
 
 static int remove_probes(struct shed *s)
 {
+	_cleanup_free_ uint32_t *limits = NULL;
 	struct handing *h;
 	int code = bpffs_lock(s->fs, NULL);
 
@@ -414,11 +421,13 @@ static int remove_probes(struct shed *s)
 	}
 	h = apart_alloc(sizeof(*h));
 	*h = (struct handing) { .s = s, .code = -EINTR };
+	limits = xcalloc(s->fn_cnt, sizeof(*limits));
+	/* Before they lose calls: a reader does not know which links are replaced by now. */
+	mark_left_out(s, limits, false);
 	apart_run(hand_over, h, NULL, NULL);
 	code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
-	/* Not earlier: until the links are replaced, they still count. */
-	if (!code)
-		mark_left_out(s);
+	if (code && !h->replaced)
+		mark_left_out(s, limits, true);
 	apart_free(h, sizeof(*h));
 	bpffs_unlock(s->fs);
 	return code;
