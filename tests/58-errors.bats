@@ -748,7 +748,6 @@ rare_table() {
 		cannot copy '%s'|call
 		cannot count entries|call
 		cannot detach group '%s'|call
-		cannot examine signal handlers|call
 		cannot filter by %s|call
 		cannot filter by cgroup '%s'|call
 		cannot find system calls to be timed|kernel
