@@ -92,23 +92,23 @@ attach_fails() {
 @test "minimum, percentiles and total follow known durations" {
 	need_bpf
 	# A call that loses its CPU may lose it in a probe: what is taken off for that is shared out, and
-	# can be too much by a part in a hundred here.
+	# can be too much by one or two parts in a hundred here.
 	fsn attach g fix_spin_ns --lib "$LIB"
 	capture "$FIX/call" --arg 2000000 spin_ns 60
 	capture "$FIX/call" --arg 20000000 spin_ns 40
 	assert_numbers g "fix_spin_ns 100 0 100 0 0 0"
 	assert_json_true '.[0].functions[0]
-		| .min_ns >= 1980000 and .min_ns < 10000000
+		| .min_ns >= 1960000 and .min_ns < 10000000
 		and .p50_ns >= 2000000 * 0.9375
-		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19800000
-		and .total_ns >= 60 * 1980000 + 40 * 19800000
+		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19600000
+		and .total_ns >= 60 * 1960000 + 40 * 19600000
 		and .avg_ns == (.total_ns / .returns | floor)'
 	# The rank is in its bucket, however long calls have waited for a CPU.
 	assert_json_true '.[0].functions[0] | .p50_ns as $p | [.histogram[] | select(.lt_ns <= $p).count] as $below
 		| [.histogram[] | select(.ge_ns <= $p).count] as $to | ($below | add // 0) < 50 and ($to | add) >= 50'
 	# Each bucket is an eighth of an octave wide; none has a call that it cannot have.
 	assert_json_true '.[0].functions[0].histogram | all(.[]; .lt_ns <= .ge_ns * 1.125)
-		and (map(select(.lt_ns <= 1999000)) == [])
+		and (map(select(.lt_ns <= 1960000)) == [])
 		and (map(select(.lt_ns > 19999000) | .count) | add) >= 40
 		and (map(select(.lt_ns <= 19999000) | .count) | add) <= 60'
 	fsn detach g
