@@ -586,6 +586,16 @@ static long called_here(
 	return 0;
 }
 
+/* Saves the file at @here, in which @at is, as that of the key @addr. */
+static __always_inline void called_save(struct fsn_called *to, const struct called_at *here,
+	__u64 at, __u64 start, __u64 addr)
+{
+	to->id = here->id;
+	to->offset = at + here->offset;
+	to->start = start;
+	publish(&to->addr, addr);
+}
+
 /*
  * Saves the caller of new row @i, whose calls return to @addr. Not static, so that it is
  * verified once.
@@ -603,10 +613,7 @@ __noinline int called_keep(__u32 i, __u64 addr)
 	if (!to)
 		return 0;
 	file_name(&here.id, here.dentry);
-	to->id = here.id;
-	to->offset = addr - 1 + here.offset;
-	to->start = task->group_leader->start_boottime;
-	publish(&to->addr, addr);
+	called_save(to, &here, addr - 1, CURRENT_READ(group_leader, start_boottime), addr);
 	return 0;
 }
 
@@ -618,7 +625,7 @@ __noinline int lock_keep(__u32 i, __u64 addr)
 {
 	struct fsn_called *to = bpf_map_lookup_elem(&fsn_called, &i);
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 start = task->group_leader->start_boottime;
+	__u64 start = CURRENT_READ(group_leader, start_boottime);
 	struct called_at here = {};
 
 	if (!to || (to->addr == addr && to->start == start) ||
@@ -628,10 +635,7 @@ __noinline int lock_keep(__u32 i, __u64 addr)
 		here.id.ino = 0;
 	if (here.id.ino)
 		file_name(&here.id, here.dentry);
-	to->id = here.id;
-	to->offset = addr + here.offset;
-	to->start = start;
-	publish(&to->addr, addr);
+	called_save(to, &here, addr, start, addr);
 	return 0;
 }
 
