@@ -509,12 +509,20 @@ int elf_file_check(const struct elf_file *f, struct err *err)
 	return 0;
 }
 
-static const struct elf_segment *segment_of(const struct elf_file *f, uint64_t addr)
+enum segment_kind { ANY, CODE, DATA };
+enum segment_place { AT_ADDR, AT_OFFSET };
+
+/* Returns the segment of @kind that has @at, or NULL. DATA is writable, and can begin as zeros. */
+static const struct elf_segment *segment_of(const struct elf_file *f, enum segment_kind kind,
+	enum segment_place place, uint64_t at)
 {
 	for (size_t i = 0; i < f->segment_cnt; i++) {
 		const struct elf_segment *s = &f->segments[i];
+		uint64_t start = place == AT_ADDR ? s->addr : s->offset;
 
-		if (addr >= s->addr && addr - s->addr < s->size)
+		if ((kind == CODE && !s->exec) || (kind == DATA && !s->write))
+			continue;
+		if (at >= start && at - start < (kind == DATA ? s->memory : s->size))
 			return s;
 	}
 	return NULL;
@@ -522,7 +530,7 @@ static const struct elf_segment *segment_of(const struct elf_file *f, uint64_t a
 
 const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size)
 {
-	const struct elf_segment *s = segment_of(f, addr);
+	const struct elf_segment *s = segment_of(f, ANY, AT_ADDR, addr);
 
 	if (!s)
 		return NULL;
@@ -625,73 +633,49 @@ bool elf_file_same(const struct elf_file *a, const struct elf_file *b)
 
 int elf_file_addr_to_offset(const struct elf_file *f, uint64_t addr, uint64_t *ret_offset)
 {
-	for (size_t i = 0; i < f->segment_cnt; i++) {
-		const struct elf_segment *s = &f->segments[i];
+	const struct elf_segment *s = segment_of(f, CODE, AT_ADDR, addr);
 
-		if (!s->exec || addr < s->addr || addr - s->addr >= s->size)
-			continue;
-		*ret_offset = s->offset + (addr - s->addr);
-		return 0;
-	}
-	return -ERANGE;
+	if (!s)
+		return -ERANGE;
+	*ret_offset = s->offset + (addr - s->addr);
+	return 0;
 }
 
 bool elf_file_is_writable(const struct elf_file *f, uint64_t addr)
 {
-	for (size_t i = 0; i < f->segment_cnt; i++) {
-		const struct elf_segment *s = &f->segments[i];
+	const struct elf_segment *s = segment_of(f, CODE, AT_ADDR, addr);
 
-		if (s->exec && s->write && addr >= s->addr && addr - s->addr < s->size)
-			return true;
-	}
-	return false;
+	return s && s->write;
 }
 
 int elf_file_offset_to_addr(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr)
 {
-	for (size_t i = 0; i < f->segment_cnt; i++) {
-		const struct elf_segment *s = &f->segments[i];
+	const struct elf_segment *s = segment_of(f, CODE, AT_OFFSET, offset);
 
-		if (!s->exec || offset < s->offset || offset - s->offset >= s->size)
-			continue;
-		*ret_addr = s->addr + (offset - s->offset);
-		return 0;
-	}
-	return -ERANGE;
+	if (!s)
+		return -ERANGE;
+	*ret_addr = s->addr + (offset - s->offset);
+	return 0;
 }
 
-bool elf_file_head_to_addr(const struct elf_file *f, uint64_t after, uint64_t *ret_addr)
+bool elf_file_head_to_data(const struct elf_file *f, uint64_t after, uint64_t *ret_addr)
 {
 	for (size_t i = 0; i < f->segment_cnt; i++)
 		if (!f->segments[i].offset) {
 			*ret_addr = f->segments[i].addr + after;
-			return true;
+			return segment_of(f, DATA, AT_ADDR, *ret_addr);
 		}
 	return false;
 }
 
 bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr)
 {
-	for (size_t i = 0; i < f->segment_cnt; i++) {
-		const struct elf_segment *s = &f->segments[i];
+	const struct elf_segment *s = segment_of(f, DATA, AT_OFFSET, offset);
 
-		if (!s->write || offset < s->offset || offset - s->offset >= s->memory)
-			continue;
-		*ret_addr = s->addr + (offset - s->offset);
-		return true;
-	}
-	return false;
-}
-
-bool elf_file_is_data(const struct elf_file *f, uint64_t addr)
-{
-	for (size_t i = 0; i < f->segment_cnt; i++) {
-		const struct elf_segment *s = &f->segments[i];
-
-		if (s->write && addr >= s->addr && addr - s->addr < s->memory)
-			return true;
-	}
-	return false;
+	if (!s)
+		return false;
+	*ret_addr = s->addr + (offset - s->offset);
+	return true;
 }
 
 /* --- The code that the kernel has mapped into this process, as into all others: vdso(7) ---------- */

@@ -302,14 +302,11 @@ _must_check_ int elf_file_offset_to_addr(
 	const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
 
 /*
- * The same for data: for the byte at distance @after from the file's start in memory, and for an
- * offset of writable data, which may be beyond the bytes in the file. False if there is no such segment.
+ * The same for writable data, which may be beyond the bytes in the file: for the byte at distance
+ * @after from the file's start in memory, and for an offset. False if there is no such data.
  */
-bool elf_file_head_to_addr(const struct elf_file *f, uint64_t after, uint64_t *ret_addr);
+bool elf_file_head_to_data(const struct elf_file *f, uint64_t after, uint64_t *ret_addr);
 bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
-
-/* True if @addr is in a writable segment, with the part that begins as zeros. */
-bool elf_file_is_data(const struct elf_file *f, uint64_t addr);
 
 /*
  * Returns the bytes at a virtual address in any segment, with the number left in it in *ret_size,

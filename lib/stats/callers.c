@@ -251,8 +251,7 @@ bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t
 
 	at.known = map ? file_of(c, pid, map) : NULL;
 	if (!at.known || !at.known->elf ||
-		!elf_file_head_to_addr(at.known->elf, addr - map->head, &at.addr) ||
-		!elf_file_is_data(at.known->elf, at.addr))
+		!elf_file_head_to_data(at.known->elf, addr - map->head, &at.addr))
 		return false;
 	at.file = base_of(map->path);
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
