@@ -398,13 +398,12 @@ static int read_views(struct options *o, struct err *err)
 
 /*
  * True if GROUP was omitted and the first word is a FUNCTION: it is not a valid group name, or it
- * is not a preset and the command line names the libraries.
+ * is not a preset and the command line names the libraries. Otherwise the preset of that name is
+ * stored, if there is one.
  */
-static bool starts_with_function(const struct options *o)
+static bool starts_with_function(const struct options *o, struct preset_set **ret_preset)
 {
 	const struct attach_options *a = &o->attach;
-	struct preset_set *set = NULL;
-	int code;
 
 	if (!o->words.cnt || a->config)
 		return false;
@@ -413,21 +412,20 @@ static bool starts_with_function(const struct options *o)
 	for (size_t i = 1; i < o->words.cnt; i++)
 		if (a->libs.cnt || strchr(o->words.word[i], ':'))
 			return false;
-	code = preset_find(o->words.word[0], &set, NULL);
-	preset_set_free(set);
-	return code == -ENOENT && (a->libs.cnt || a->pids.cnt || o->command);
+	return preset_find(o->words.word[0], ret_preset, NULL) == -ENOENT &&
+		(a->libs.cnt || a->pids.cnt || o->command);
 }
 
-/* Live bytes are the default of presets of allocators, unless all processes of the machine are probed. */
-static void choose_memory(struct attach_options *a, bool has_processes)
+/*
+ * Live bytes are the default of @preset if it is of allocators, unless all processes of the machine
+ * are probed.
+ */
+static void choose_memory(struct options *o, const struct preset_set *preset)
 {
-	struct preset_set *set = NULL;
+	struct attach_options *a = &o->attach;
 
-	if (a->memory || !has_processes || a->config || a->words.cnt != 1 ||
-		preset_find(a->words.word[0], &set, NULL))
-		return;
-	a->memory = a->memory_usual = draft_suits_memory(a, &set->groups[0]);
-	preset_set_free(set);
+	if (preset && !a->memory && (a->pids.cnt || o->command) && a->words.cnt == 1)
+		a->memory = a->memory_usual = draft_suits_memory(a, &preset->groups[0]);
 }
 
 /* The default table of live bytes is by caller, their default key. */
@@ -445,11 +443,12 @@ static int show_memory(struct options *o, struct err *err)
 /* --json applies to the stream with --stream, else to the table: each has its own globals. */
 static bool finish(struct options *o, struct globals *stats_g, struct globals *stream_g)
 {
+	struct preset_set *preset = NULL;
 	struct words *words = &o->words;
 	struct err err = {};
 	const char *wrong;
 
-	if (starts_with_function(o)) {
+	if (starts_with_function(o, &preset)) {
 		*--words->word = (char *)"run";
 		words->cnt++;
 	}
@@ -458,7 +457,8 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	stats_g->json &= !o->streams;
 	o->stats.g = stats_g;
 	o->stream.g = stream_g;
-	choose_memory(&o->attach, o->attach.pids.cnt || o->command);
+	choose_memory(o, preset);
+	preset_set_free(preset);
 	if (!attach_options_finish(&o->attach))
 		return false;
 	run_group_name(o, "", o->name);
