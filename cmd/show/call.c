@@ -555,8 +555,8 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 	if (p->by == FSN_BY_MEMBER || p->by == FSN_BY_CLASS)
 		return !p->is_address;
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
-		return p->by != FSN_BY_CALLER && p->by != FSN_BY_KERNEL &&
-			p->by != FSN_BY_COMMUNICATOR && p->by != FSN_BY_LOCK;
+		return !key_is_place(p->by) && p->by != FSN_BY_KERNEL &&
+			p->by != FSN_BY_COMMUNICATOR;
 	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
 }
 
@@ -593,7 +593,7 @@ const char *key_name(const struct func_types *t, const struct func_part *p,
 	if (p->by == FSN_BY_COMMUNICATOR)
 		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
 					       : NULL;
-	if (p->by == FSN_BY_CALLER || p->by == FSN_BY_LOCK)
+	if (key_is_place(p->by))
 		return row->place;
 	if (p->by == FSN_BY_KERNEL)
 		return row->kernel;
@@ -843,8 +843,8 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 /* Whether a line with arguments and result shows it anyway. */
 static bool is_in_line(const struct func_part *p)
 {
-	return p->by != FSN_BY_CALLER && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
-		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER && p->by != FSN_BY_LOCK;
+	return !key_is_place(p->by) && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
+		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER;
 }
 
 /* Returns false if the call has no such sum, or it is not known. */

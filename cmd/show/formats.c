@@ -223,6 +223,7 @@ static int table_group(
 {
 	const struct view *view = r->view;
 	_cleanup_grid_ struct grid grid = {};
+	size_t out;
 
 	report_begin_grid(r, &grid);
 	grid.is_table = true;
@@ -234,10 +235,10 @@ static int table_group(
 		return -ENOMEM;
 	if (r->history)
 		history_trends(r->history, group_info(rg->s->group).name, !r->choice->top, &grid);
-	if (!grid.row_cnt && !rg->func_cnt && left_out(rg->whole)) {
+	out = grid.row_cnt || rg->func_cnt ? 0 : left_out(rg->whole);
+	if (out) {
 		fprintf(f, "no function to show: %s left out at the overhead limit\n",
-			counted(left_out(rg->whole), "function was",
-				"functions were").text);
+			counted(out, "function was", "functions were").text);
 	} else if (!grid.row_cnt) {
 		fprintf(f, "%s\n", rg->tree && !rg->s->paths ? not_kept : view->none);
 		if (!rg->func_cnt && !r->interval_ns)

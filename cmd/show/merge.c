@@ -112,8 +112,7 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
 			FSN_KEY_TEXT);
-		if ((keys->key[rg->by[i]].by == FSN_BY_CALLER ||
-			    keys->key[rg->by[i]].by == FSN_BY_LOCK) && row->place)
+		if (key_is_place(keys->key[rg->by[i]].by) && row->place)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
 		if (keys->key[rg->by[i]].by == FSN_BY_KERNEL && row->kernel)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->kernel;

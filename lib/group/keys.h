@@ -44,6 +44,12 @@ static inline bool keys_wanted(const struct keys *k)
 	return k->key_cnt || k->sum_cnt;
 }
 
+/* True if the key is an address that has the name of the place there: a caller or a lock. */
+static inline bool key_is_place(enum fsn_by by)
+{
+	return by == FSN_BY_CALLER || by == FSN_BY_LOCK;
+}
+
 /* Returns 1 + the index of the key of kind @by, or 0 if there is none. */
 static inline unsigned int keys_at(const struct keys *k, enum fsn_by by)
 {
