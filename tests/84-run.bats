@@ -532,16 +532,23 @@ nobody_is_held() {
 	assert_eq "$(bg_says r '^waited' && echo yes)" yes
 }
 
-@test "run: a program stopped by another process while on hold stays stopped" {
-	local lib pid
+# Sets pid to a process that a hold has stopped, whose command cannot continue it.
+start_held() { # CALLS
+	local lib
 
 	lib=$(late_lib libfixlate.so.1)
-	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --wait "$lib" fix_alias_a 3
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --wait "$lib" fix_alias_a "$1"
 	wait_line r '^ready'
 	pid=$(sed -n 's/^ready //p' "$(bg_out r)")
 	kill -STOP "$(bg_pid r)"
 	tell r
 	poll_until state_is "$pid" T
+}
+
+@test "run: a program stopped by another process while on hold stays stopped" {
+	local pid
+
+	start_held 3
 	kill -STOP "$pid"
 	kill -CONT "$(bg_pid r)"
 	poll_until nobody_is_held
@@ -586,16 +593,10 @@ nobody_is_held() {
 
 # A BPF program may write the time of a stop to a record that the command has just replaced.
 @test "run: a stopped process without a time in its record continues when run ends" {
-	local lib pid pins key
+	local pid pins key
 
 	need_tool bpftool
-	lib=$(late_lib libfixlate.so.1)
-	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --wait "$lib" fix_alias_a 2
-	wait_line r '^ready'
-	pid=$(sed -n 's/^ready //p' "$(bg_out r)")
-	kill -STOP "$(bg_pid r)"
-	tell r
-	poll_until state_is "$pid" T
+	start_held 2
 	pins=("$FUNCSNOOP_BPFFS"/funcsnoop/*_waits*)
 	read -ra key < <(printf '%08x\n' "$pid" | sed 's/\(..\)\(..\)\(..\)\(..\)/0x\4 0x\3 0x\2 0x\1/')
 	bpftool map update pinned "${pins[0]}/holds" key "${key[@]}" value $(printf '0 %.0s' {1..32})
