@@ -367,11 +367,12 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 }
 
 @test "events: --dry-run reports missing targets by their kind" {
-	local target
+	local target events=./${EVENTS##*/}
 
+	cd "${EVENTS%/*}" # a long name would be shortened
 	for target in "no such tracepoint t:foo:bar" "no such system call s:opena" \
-		"no such USDT probe u:$EVENTS:tock" "no such USDT probe u:no_such_library_anywhere:x" \
-		"no such kernel function k:vfs_reed" "no such symbol $EVENTS:mein"; do
+		"no such USDT probe u:$events:tock" "no such USDT probe u:no_such_library_anywhere:x" \
+		"no such kernel function k:vfs_reed" "no such symbol $events:mein"; do
 		[[ $target != *k:* || -r /sys/kernel/btf/vmlinux ]] || continue
 		fsn -s 1 attach g "${target##* }" --dry-run
 		assert_output_match "^${target##* } .* missing +${target% *}$"
