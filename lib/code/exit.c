@@ -322,7 +322,7 @@ static bool stack_moves(const struct func *f)
 {
 	if (f->go_behind)
 		return true;
-	for (uint32_t i = 0; f->req->go && i < f->insn_cnt; i++)
+	for (uint32_t i = 0; (f->req->go || f->req->go_unknown) && i < f->insn_cnt; i++)
 		if (f->p->insns[i].flow == INSN_CALL)
 			return true;
 	return false;
@@ -482,6 +482,9 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return why;
 	if (!f->at_start)
 		return "not the start of a function";
+	if (f->req->go_unknown && stack_moves(f))
+		return "Go moves a stack that grows, and the function is not known to keep the "
+			"goroutine in a register";
 	if (f->go_behind && rules->site_entry)
 		return "with --probe site=entry, a call is counted again when Go's stack has grown";
 	if (is_go(f) && rules->exit == PLAN_MODE_RETURN)

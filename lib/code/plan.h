@@ -64,6 +64,7 @@ struct plan_request {
 			       callees are allowed; or NULL */
 	bool stack_args; /* arguments are read from the stack */
 	bool go; /* compiled by Go, with arguments and the goroutine in registers */
+	bool go_unknown; /* in a program of Go, and not known to be either .go or another language's */
 };
 
 enum plan_exit_kind {

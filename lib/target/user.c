@@ -38,11 +38,19 @@ static void list_funcs(const struct draft *draft, struct draft_jumps *j)
 	qsort(j->follow.funcs, cnt, sizeof(*j->follow.funcs), compare_funcs);
 }
 
+static void ask_go(struct elf_file *elf, uint64_t addr, struct plan_request *req)
+{
+	enum elf_go go = elf_file_go(elf, addr);
+
+	req->go = go == ELF_GO_REGS;
+	req->go_unknown = go == ELF_GO_STACK;
+}
+
 static void ask_elf(void *arg, struct plan_request *req)
 {
 	const struct elf_func *func = elf_file_func_at(arg, req->addr);
 
-	req->go = elf_file_go(arg, req->addr) == ELF_GO_REGS;
+	ask_go(arg, req->addr, req);
 	if (!func || func->addr != req->addr)
 		return;
 	req->name = func->names[0].name;
@@ -555,7 +563,7 @@ static int plan_one(struct draft *draft, struct target *t, struct planners *plan
 	req.stack_args = t->known && preset_func_uses_stack(t->known);
 	req.return_why = t->known ? t->known->nothrow_why : NULL;
 	req.alone_why = planned->alone_why;
-	req.go = elf_file_go(t->object->elf, t->addr) == ELF_GO_REGS;
+	ask_go(t->object->elf, t->addr, &req);
 	code = planner_plan(planned->planner, &req, &t->plan, err);
 	if (!code)
 		code = planner_prove(planned->planner, &req, &t->plan);

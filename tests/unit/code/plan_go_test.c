@@ -194,6 +194,11 @@ static void test_ends(void)
 	symbol(CASE_BASE);
 	make_plan(CASE_BASE, 14);
 	ok(tc.plan.goroutine && tc.plan.exit == PLAN_EXIT_RET, "a callee's stack can grow");
+	tc.req.go = false;
+	tc.req.go_unknown = true;
+	make_plan(CASE_BASE, 14);
+	ok(!tc.plan.goroutine && tc.plan.exit == PLAN_EXIT_NONE,
+		"in assembly, of which the register of the goroutine is not known");
 	code(CASE_BASE, "48 83 ec 08 90 90 90 90 90 48 83 c4 08 c3");
 	make_plan(CASE_BASE, 14);
 	ok(!tc.plan.goroutine, "without calls, it cannot: %s", plan_text(&tc.plan));
