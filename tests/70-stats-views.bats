@@ -569,6 +569,25 @@ c
 	fsn detach g
 }
 
+@test "--diff judges functions that --top leaves out, and says of which it does not" {
+	local saved=$BATS_TEST_TMPDIR/saved.json
+
+	attach_fix fix_sleep_us fix_add
+	capture "$FIX/call" --arg 50000 sleep_us 10
+	capture "$FIX/call" add 1
+	fsn stats g --save "$saved"
+	fsn stats g --diff "$saved"
+	assert_output_line "no mean of two or more calls differs beyond noise"
+	capture "$FIX/call" add 19
+	# 10 calls of 1 to 2 ms.
+	jq -c '(.[0].functions[] | select(.name == "fix_sleep_us")) |= (.total_ns = 15000000 |
+		.histogram = [{ ge_ns: 1000000, lt_ns: 2000000, count: 10 }])' "$saved" >"$saved.known"
+	fsn stats g --diff "$saved.known" --sort calls --top 1
+	assert_output_match '^fix_sleep_us is slower: '
+	refute_output_match '^fix_sleep_us  '
+	fsn detach g
+}
+
 @test "any document of stats --json can be compared, also from a pipe" {
 	attach_fix fix_add
 	capture "$FIX/call" add 10

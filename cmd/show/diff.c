@@ -307,6 +307,7 @@ void diff_make(struct report_group *rg, const struct saved_group *before,
 	}
 	if (d.cnt)
 		qsort(rg->diff, d.cnt, sizeof(*rg->diff), compare_changes);
+	rg->diff_all = d.cnt;
 	rg->diff_cnt = choice->top && choice->top < d.cnt ? choice->top : d.cnt;
 }
 
@@ -358,11 +359,13 @@ void diff_summary(const struct report_group *rg, FILE *f)
 	const struct diff_func *most = NULL;
 	struct diff_time time, top = {};
 	_cleanup_free_ char *name = NULL;
-	bool judged = false;
+	bool judged = false, others = false;
 
-	for (size_t i = 0; i < rg->diff_cnt; i++) {
-		if (!diff_time(&rg->diff[i], &time))
+	for (size_t i = 0; i < rg->diff_all; i++) {
+		if (!diff_time(&rg->diff[i], &time)) {
+			others |= both_known(&rg->diff[i], FIGURE_RETURNS);
 			continue;
+		}
 		judged = true;
 		if (!time.beyond_noise || (most && fabs(time.slower_ns) <= fabs(top.slower_ns)))
 			continue;
@@ -370,7 +373,8 @@ void diff_summary(const struct report_group *rg, FILE *f)
 		top = time;
 	}
 	if (judged && !most)
-		fprintf(f, "no function's mean differs beyond noise\n");
+		fprintf(f, "no %s differs beyond noise\n",
+			others ? "mean of two or more calls" : "function's mean");
 	if (!most)
 		return;
 	name = text_escape(most->after->name);

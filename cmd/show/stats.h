@@ -57,7 +57,7 @@ struct report_group {
 	size_t slow_cnt;
 	const struct stats_choice *tree; /* of the call tree; NULL without --tree */
 	struct diff_func *diff; /* with --diff; largest change first */
-	size_t diff_cnt;
+	size_t diff_cnt, diff_all; /* shown, and with those that --top leaves out */
 	struct diff_parts *diff_parts; /* with --diff and --by: owns the functions of .diff */
 	const struct saved_group *before; /* with --diff; NULL: the group is new */
 	struct saved *after;              /* @s as a saved group, with --diff and --fail-if */
