@@ -138,7 +138,7 @@ left_nothing() {
 	fsn stats g --json
 	# Each CPU times one call of each 512 of its own; the first and the last of its blocks are parts.
 	assert_json '.[0].functions[] | select(.name == "rate_warm") |
-		[.untimed + .returns == .calls + .carried, .returns <= .calls / 512 + 2 * '"$(nproc)"]' '[true,true]'
+		[.untimed + .returns == .calls + .carried, .returns <= .calls / 512 + 2 * '"$(nproc)"']' '[true,true]'
 	assert_json '.[0].functions[] | select(.name == "rate_cold") | .untimed' 0
 	fsn stats g
 	assert_stderr_match 'samples of the calls of some functions are timed: their times and errors are of these$'
