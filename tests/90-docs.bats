@@ -292,7 +292,7 @@ page_keys() { # SECTION
 # Keys of all documents in stdin.
 json_keys() {
 	command jq -r 'if type == "array" then . elif .error then del(.version)
-		else .groups // .calls // .presets // .targets // del(.version) end
+		else .groups // .calls // .presets // .targets // .threads // del(.version) end
 		| [paths | map(strings)[]] | unique[]' | sort -u
 }
 
@@ -357,6 +357,8 @@ same_keys() { # SECTION DOCUMENT...
 	wait_line hang '^blocked '
 	fsn list inflight --lines --json
 	same_keys "list inflight" "$output"
+	fsn stack "$(bg_pid hang)" --json
+	same_keys stack "$output"
 	tell hang
 	wait_bg hang
 	fsn list --json
