@@ -149,6 +149,7 @@ hint_table() {
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use %s, with its code, or build it with -fno-inline|a function that was inlined|a function that was inlined is counted with those that have its code
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
+		use --by stack|--by caller of a system call|a system call has no caller, but a stack
 		use preset locks, or 'arg:lock' for an argument of that name|--by lock without futex(2)|a key of locks is for waits in futex
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
 		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
@@ -642,6 +643,22 @@ meant() { # FUNCTION MEANT
 	fsn stats locks --by lock
 	fsn -s 2 attach g s:futex --by lock,caller
 	assert_stderr_match "--by caller cannot be combined with '--by lock'$"
+}
+
+@test "hint: a system call has no caller, but a stack" {
+	local f
+
+	for f in u:"$FIX/events":tick off-cpu cpu; do
+		fsn -s 2 run "$f" --by caller -p $$
+		assert_stderr_match "--by 'caller': only functions of programs and libraries have a known caller$"
+	done
+	follow 2 '^use --by stack$' "s,^use (.*),funcsnoop run s:write \\1 -- '$CALL' add 7," \
+		run s:write --by caller -- "$CALL" add 7
+	assert_stderr_match ' write$'
+	fsn run "$LIB:fix_add" s:write --by caller -- "$CALL" --quiet add 7
+	assert_stderr_match '^funcsnoop run: calls of 1 of the 2 functions are not broken down'
+	assert_stderr_match '^fix_add +[^ ]+ +7 '
+	refute_stderr_match '^write '
 }
 
 @test "hint: words of --by that are no key of --key" {

@@ -90,6 +90,7 @@ struct condition_func {
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its returns are traced */
+	bool called;                    /* its caller is known */
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named, lock; /* as of struct preset_func, */
 	bool waits;                  /* and this */

@@ -377,6 +377,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_kernel(f, ret, ret_why);
 	if (name->by == FSN_BY_LOCK)
 		return bind_lock(f, ret, ret_why);
+	if (name->by == FSN_BY_CALLER && !f->called)
+		return -ENOENT;
 	if (strstr(name->name, "->")) {
 		*ret_why = "is a member, and those are keys only";
 		return is_sum ? -EINVAL : bind_member(f, name, i, ret, ret_why);
@@ -462,6 +464,12 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 			err_set(err, -ERR_USAGE, "%s '%s': no function is known to wait for locks",
 				option, names[i].name);
 			return err_hint(err, "use preset locks, or 'arg:lock' for an argument of that name");
+		}
+		if (names[i].by == FSN_BY_CALLER) {
+			err_set(err, -ERR_USAGE,
+				"%s '%s': only functions of programs and libraries have a known caller",
+				option, names[i].name);
+			return err_hint(err, "use --by stack");
 		}
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
