@@ -75,6 +75,7 @@ ran() { # TARGETS WHAT...
 	assert_json '[.[0].functions[].name] | index("fixed:tick", "fixed:pair") != null' $'true\ntrue'
 	fsn -s 1 attach g u:fixed:tock -p "$(bg_pid fix)"
 	assert_stderr_match "process $(bg_pid fix) has no library 'fixed' mapped"
+	assert_stderr_match "^hint: did you mean 'u:fixed:tick'$"
 	tell fix
 	wait_bg fix
 }
@@ -133,7 +134,8 @@ ran() { # TARGETS WHAT...
 hint: did you mean 'u:$EVENTS:tick'"
 	fsn -s 1 attach g "u:$EVENTS:other:tick"
 	fsn -s 1 attach g "u:$FIX/libfix.so:*"
-	assert_stderr "funcsnoop attach: no USDT probe '*' in '$(realpath "$FIX/libfix.so")'"
+	assert_stderr "funcsnoop attach: no USDT probe '*' in '$(realpath "$FIX/libfix.so")'
+hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 	fsn -s 1 attach g u:no_such_library_anywhere:tick
 	assert_stderr_match "no_such_library_anywhere"
 	fsn attach g -r "u:$EVENTS:^fixed:(tick|pair)$" -n --json

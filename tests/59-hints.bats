@@ -169,6 +169,7 @@ hint_table() {
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
 		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
+		'funcsnoop list targets "u:*"' shows those of running programs|an unknown provider of USDT probes|USDT probes of running programs are listed
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: calls whose text is not in memory are not counted, and stats prints their number
 		%s not in the stacks: too many rows (--limit rows=N), %llu of exited processes|stacks of more rows than there is room for|27-gdb: stacks: calls whose rows were evicted are in a note, in all formats
@@ -1306,6 +1307,15 @@ own_namespace() { # STATUS SCRIPT CMD...
 		attach g kprobe:vfs_read
 	assert_output_match '^s:read '
 	assert_output_match '^t:sched:sched_switch '
+}
+
+@test "hint: USDT probes of running programs are listed" {
+	start_bg c "$FIX/events" --wait threads 2 1
+	wait_ready c
+	follow 1 "^'funcsnoop list targets " "$QUOTED" run 'u:no_such_provider:*'
+	assert_output_match "^u:.*/events:fixed:tick "
+	tell c
+	wait_bg c
 }
 
 @test "hint: a full table of blocks is made larger" {

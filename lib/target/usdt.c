@@ -167,7 +167,8 @@ static void find_in(struct finding *f, const struct object *object)
 		/* The hint is written after the file is closed. */
 		kept = targets_text(f->targets, name);
 		suggest_offer(&f->near, kept, NULL);
-		suggest_offer(&f->near, kept + strlen(site->provider) + 1, NULL);
+		if (!strchr(f->text, ':'))
+			suggest_offer(&f->near, kept + strlen(site->provider) + 1, NULL);
 		if (!is_meant(f, name) && !is_meant(f, site->name))
 			continue;
 		f->hits++;
@@ -175,17 +176,26 @@ static void find_in(struct finding *f, const struct object *object)
 	}
 }
 
+/* Suggests probes with similar names, each after @prefix; else keeps a hint that @err has. */
+static void hint_probes(struct finding *f, const char *prefix, struct err *err)
+{
+	char hint[ERR_HINT_LEN];
+
+	f->near.prefix = prefix;
+	if (suggest_text(&f->near, hint, sizeof(hint)))
+		err_hint(err, "%s", hint);
+	else if (err && !err->hint[0])
+		err_hint(err, "'funcsnoop list targets \"u:*\"' shows those of running programs");
+}
+
 static int not_found(
 	struct finding *f, const char *lib, const struct objects *objects, struct err *err)
 {
 	_cleanup_free_ char *prefix = xasprintf("u:%s:", lib);
-	char hint[ERR_HINT_LEN];
 
 	err_set(err, -ENOENT, "no USDT probe '%s' in '%s'", f->text,
 		objects->cnt == 1 ? objects->object[0]->path : lib);
-	f->near.prefix = prefix;
-	if (suggest_text(&f->near, hint, sizeof(hint)))
-		err_hint(err, "%s", hint);
+	hint_probes(f, prefix, err);
 	return -ENOENT;
 }
 
@@ -225,7 +235,11 @@ static int find_request(struct finding *f, struct err *err)
 		f->req->regex && f->text > text ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);
 	if (!code)
 		code = libfind_get(f->finder, lib, &objects, err);
-	if (code == -ENOENT && !strchr(lib, '/') && !f->req->regex && find_provider(f, lib)) {
+	if (code == -ENOENT && !strchr(lib, '/') && !f->req->regex) {
+		if (!find_provider(f, lib)) {
+			hint_probes(f, "u:", err);
+			return code;
+		}
 		libfind_forgive(f->finder);
 		return 0;
 	}
