@@ -139,7 +139,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].name = draft->targets[i].name;
 		funcs[i].regs = regs_of(draft, &draft->targets[i]);
 		funcs[i].ends = i < draft->timed_cnt;
-		funcs[i].called = draft->targets[i].kind == &target_user;
+		funcs[i].called = draft->targets[i].kind->has_callers;
 		if (!known)
 			continue;
 		funcs[i].ret = known->ret_text ? &known->ret : NULL;

@@ -152,6 +152,7 @@ struct target_kind {
 	const char *word;   /* the same in JSON */
 	bool in_files;      /* its targets are at offsets in files */
 	bool is_event;      /* its targets have no return */
+	bool has_callers;   /* its probes see a return address */
 	bool is_sample;     /* the innermost frame is where the thread was, not the caller */
 	enum kind_stacks stacks;
 	bool has_paths;     /* text arguments are paths: keep FSN_STR_WIDE bytes */

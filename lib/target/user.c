@@ -855,6 +855,7 @@ const struct target_kind target_user = {
 	.noun = "function",
 	.word = "function",
 	.in_files = true,
+	.has_callers = true,
 	.is_priced = true,
 	.priced_by = PRICED_BY_SITE,
 	.find = user_find,
