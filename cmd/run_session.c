@@ -184,6 +184,14 @@ static void tell_bound(const struct session *s)
 	cmd_note(s->o->g, "%s", text);
 }
 
+/* Why probes that cost more than the limit are kept. */
+static const char *kept_why(const struct attach_options *a)
+{
+	if (a->memory_usual)
+		return "live bytes need every call; '--overhead 10%' limits it, without live bytes";
+	return a->memory ? "live bytes need every call" : "functions selected by name are kept";
+}
+
 /* Notes the functions whose probes were removed while the group counted. */
 static void tell_shed(const struct session *s)
 {
@@ -192,9 +200,9 @@ static void tell_shed(const struct session *s)
 	char text[1024];
 
 	if (s->shed && shed_over_share(s->shed) && !cnt)
-		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: "
-			"functions selected by name are kept", shed_over_share(s->shed) / 1e4,
-			budget->share / 1e4);
+		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: %s",
+			shed_over_share(s->shed) / 1e4, budget->share / 1e4,
+			kept_why(&s->o->attach));
 	if (cnt) {
 		bound_shed_text(s->draft, cnt, budget, text, sizeof(text));
 		cmd_note(s->o->g, "%s", text);

@@ -64,7 +64,6 @@ kept() {
 	local own=(run malloc --lib "$LIB/libc.so.6")
 
 	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
-	assert_stderr_match "the overhead is not limited; '--overhead 10%' limits it, without live bytes$"
 	assert_stderr_match '^FUNCTION +CALLER .* LIVE +BLOCKS +AT EXIT +EXIT BLOCKS$'
 	[[ $(grep -A1 '^FUNCTION' <<<"$stderr" | tail -n1) =~ ^malloc\ +keep\+0x.*\ 0\ B\ +0\ +300\ kB\ +300$ ]] ||
 		fail "not the largest first: $stderr"
@@ -76,6 +75,10 @@ kept() {
 		fsn "${own[@]}" $given -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
 		refute_stderr_match ' LIVE |live bytes'
 	done
+	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS" thread
+	refute_stderr_match 'overhead|probes cost'
+	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS" loop
+	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the CPU time, more than 10 %: live bytes need every call; '--overhead 10%' limits it, without live bytes$"
 	fsn "${own[@]}" -d 10ms
 	assert_stderr_match "preset 'malloc': '--with memory' tracks live bytes; the overhead is not limited then$"
 	refute_output_match ' LIVE '

@@ -177,7 +177,6 @@ hint_table() {
 		group '%s' was above its overhead of %g %%: not all calls of %zu function%s were timed; 'funcsnoop stats %s' names them|list of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
 		to leave such functions out:%s --replace|stats of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
 		with --pid give a path that /proc/%d/maps shows|--lib /proc/PID/exe with --pid|12-find: a deleted library is probed through its mapping, in every kind of link
-		live bytes need every call, so the overhead is not limited; '--overhead 10%%' limits it, without live bytes|run malloc with COMMAND|29-memory-exit: memory: run tracks live bytes by default for a preset of allocators
 		preset '%s': '--with memory' tracks live bytes; the overhead is not limited then|run malloc of all processes|29-memory-exit: memory: run tracks live bytes by default for a preset of allocators
 		known are %s|--fail-if with an unknown figure|words of --fail-if are those that the hint lists
 	END

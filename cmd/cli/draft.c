@@ -421,13 +421,10 @@ bool draft_suits_memory(const struct attach_options *o, const struct preset_grou
 		!(o->has_overhead && o->attach.budget.share) && preset_group_is_of_memory(preset);
 }
 
-/* Names the option that tracks allocations, or the one that limits the overhead instead. */
+/* Names the option that tracks allocations. */
 static void note_memory(const struct attach_options *o)
 {
-	if (o->memory_usual)
-		cmd_note(o->g, "live bytes need every call, so the overhead is not limited; "
-			"'--overhead 10%%' limits it, without live bytes");
-	else if (!o->memory && o->draft.preset && draft_suits_memory(o, o->draft.preset))
+	if (!o->memory && o->draft.preset && draft_suits_memory(o, o->draft.preset))
 		cmd_note(o->g, "preset '%s': '--with memory' tracks live bytes; "
 			"the overhead is not limited then", o->draft.preset->name);
 }
