@@ -203,7 +203,7 @@ try_lines() { # TEXT
 		eval "start_bg run$n '$FUNCSNOOP' ${line/ -d 10/}"
 		poll_until grep -q 'attached to' "$(bg_err run$n)"
 		n=$((n + 1))
-	done < <(sed -n "/^\.Sh WHERE THE TIME GOES/,/^\.Sh SEE/s/^# funcsnoop //p" \
+	done < <(sed -n "/^\.Sh EXAMPLES/,/^\.Sh COMMAND/s/^# funcsnoop //p" \
 		"$BATS_TEST_DIRNAME/../man/funcsnoop-run.8")
 	((n))
 	tell w
