@@ -540,13 +540,30 @@ static void fill_node(struct grid *grid, const struct report_group *rg,
 	grid_figures(grid, &values);
 }
 
-/* The first node of a tree for people, ordered as @choice says, and the next; NO_NODE: none. */
-static uint32_t trie_begin(struct trie *t, const struct stats_choice *choice)
+/*
+ * The default order of groups that track allocations is by live memory, or if all processes have
+ * exited, by what was live then.
+ */
+static enum figure_id sort_of_tree(
+	const struct trie *t, const struct report *r, const struct report_group *rg)
+{
+	static const enum figure_id held[] = { FIGURE_LIVE, FIGURE_EXIT };
+
+	for (size_t k = 0; !r->choice->sorted && report_tracks_memory(rg) && k < ARRAY_SIZE(held); k++)
+		for (uint32_t i = 0; i < t->cnt; i++)
+			if (stack_value(&t->nodes[i].row, held[k]))
+				return held[k];
+	return r->choice->sort;
+}
+
+/* The first node of a tree for people, ordered by @sort, and the next; NO_NODE: none. */
+static uint32_t trie_begin(
+	struct trie *t, const struct stats_choice *choice, enum figure_id sort)
 {
 	uint32_t at;
 
 	t->min_share = choice->min_share ? choice->min_share : MIN_SHARE;
-	at = trie_order(t, choice->sort);
+	at = trie_order(t, sort);
 	return at == NO_NODE || is_shown(t, &t->nodes[at]) ? at : trie_next(t, at);
 }
 
@@ -554,9 +571,11 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 {
 	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg),
 		.folds = grid->is_table && !r->choice->all };
+	enum figure_id sort;
 
 	each_stack_row(rg, trie_take, &t);
-	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
+	sort = sort_of_tree(&t, r, rg);
+	for (uint32_t at = trie_begin(&t, r->choice, sort); at != NO_NODE; at = trie_next(&t, at))
 		fill_node(grid, rg, &t, &at);
 }
 
@@ -775,7 +794,7 @@ void fill_stack_diff(struct grid *grid, const struct report *r, const struct rep
 	uint32_t at;
 
 	trie_take_changes(&t, rg);
-	for (at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
+	for (at = trie_begin(&t, r->choice, r->choice->sort); at != NO_NODE; at = trie_next(&t, at))
 		fill_changed_node(grid, &t, at);
 }
 

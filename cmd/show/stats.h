@@ -352,6 +352,9 @@ bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, ui
  */
 void stacks_cut_by(const struct report_group *rg, char *text, size_t size);
 
+/* True if a function of @rg has allocations that are tracked. */
+bool report_tracks_memory(const struct report_group *rg);
+
 /*
  * For groups with stacks: a tree, in which callees are below their callers, and one line per
  * stack. The functions that return int return 0 or a negative errno.

@@ -593,13 +593,18 @@ static void ranking_done(struct ranking *k)
 	free(k->of);
 }
 
+bool report_tracks_memory(const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->func_cnt; i++)
+		if (rg->funcs[i]->memory.allocates)
+			return true;
+	return false;
+}
+
 /* The default order of groups that track allocations is by live memory. */
 static enum figure_id sort_of_rows(const struct report *r, const struct report_group *rg)
 {
-	for (size_t i = 0; !r->choice->sorted && i < rg->func_cnt; i++)
-		if (rg->funcs[i]->memory.allocates)
-			return FIGURE_LIVE;
-	return r->choice->sort;
+	return !r->choice->sorted && report_tracks_memory(rg) ? FIGURE_LIVE : r->choice->sort;
 }
 
 static void rank_rows(struct ranking *k, const struct stats_func *f, struct stats_row *rows,
