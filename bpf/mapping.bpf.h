@@ -143,35 +143,37 @@ struct mapping {
 	__u64 node[NODE_WORDS]; /* its content */
 };
 
+#define NSEC_PER_SEC 1000000000ULL
+
 /*
  * Combines generation and mtime in one number; two files with the same inode number have
  * the same with a probability of 1 in 4,294,967,296.
  */
-static __always_inline __u32 version_of(__u32 generation, __u64 sec, __u64 nsec)
+static __always_inline __u32 version_of(__u32 generation, __u64 mtime_ns)
 {
-	__u64 mix = (sec ^ nsec << 34) * 0x9e3779b97f4a7c15ULL;
-
-	return generation ^ (__u32)(mix >> 32);
+	return generation ^ (__u32)(mtime_ns * 0x9e3779b97f4a7c15ULL >> 32);
 }
 
 /* For an inode that cannot be freed while the BPF program runs. */
-static __always_inline __u32 inode_version(struct inode *inode)
+static __always_inline __u64 inode_mtime(struct inode *inode)
 {
 	struct inode___seconds *seconds = (void *)inode;
 	struct inode___hidden *hidden = (void *)inode;
 	struct inode___plain *plain = (void *)inode;
 
 	if (bpf_core_field_exists(seconds->i_mtime_sec))
-		return version_of(
-			inode->i_generation, seconds->i_mtime_sec, seconds->i_mtime_nsec);
+		return seconds->i_mtime_sec * NSEC_PER_SEC + seconds->i_mtime_nsec;
 	if (bpf_core_field_exists(hidden->__i_mtime))
-		return version_of(inode->i_generation, hidden->__i_mtime.tv_sec,
-			hidden->__i_mtime.tv_nsec);
-	return version_of(
-		inode->i_generation, plain->i_mtime.tv_sec, plain->i_mtime.tv_nsec);
+		return hidden->__i_mtime.tv_sec * NSEC_PER_SEC + hidden->__i_mtime.tv_nsec;
+	return plain->i_mtime.tv_sec * NSEC_PER_SEC + plain->i_mtime.tv_nsec;
 }
 
-/* For an inode that may be freed meanwhile; @at is a buffer. */
+static __always_inline __u32 inode_version(struct inode *inode)
+{
+	return version_of(inode->i_generation, inode_mtime(inode));
+}
+
+/* For an inode that may be freed meanwhile; @at is a buffer. at[1] becomes its mtime in ns. */
 static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32 *ret_version)
 {
 	struct inode___seconds *seconds = (void *)inode;
@@ -191,7 +193,8 @@ static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32
 		code |= bpf_core_read(&at[1], sizeof(at[1]), &plain->i_mtime.tv_sec);
 		code |= bpf_core_read(&at[2], sizeof(at[2]), &plain->i_mtime.tv_nsec);
 	}
-	*ret_version = version_of(at[0], at[1], at[2]);
+	at[1] = at[1] * NSEC_PER_SEC + at[2];
+	*ret_version = version_of(at[0], at[1]);
 	return code;
 }
 
@@ -320,7 +323,7 @@ static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
 	struct mm_struct___tree *mm = (void *)memory;
 	struct vm_area_struct *vma;
-	__u64 entry, end = 0, owner = 0;
+	__u64 entry, word = 0;
 
 	*ret_start = 0;
 	if (!memory || !bpf_core_field_exists(mm->mm_mt))
@@ -333,11 +336,11 @@ static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 		entry = mapping_next(entry, at);
 	}
 	vma = (void *)entry;
-	if (bpf_core_read(ret_start, sizeof(*ret_start), &vma->vm_start) ||
-		bpf_core_read(&end, sizeof(end), &vma->vm_end) ||
-		bpf_core_read(&owner, sizeof(owner), &vma->vm_mm))
+	if (bpf_core_read(ret_start, sizeof(*ret_start), &vma->vm_start) || at < *ret_start ||
+		bpf_core_read(&word, sizeof(word), &vma->vm_end) || at >= word ||
+		bpf_core_read(&word, sizeof(word), &vma->vm_mm))
 		return 0;
-	return owner == as_number(memory) && at >= *ret_start && at < end ? entry : 0;
+	return word == as_number(memory) ? entry : 0;
 }
 
 /* False only if @at is certainly not in an executable mapping. */
@@ -499,12 +502,13 @@ __noinline int mapping_name(struct mapping *m)
 }
 
 /*
- * Call sites: the file that contains the caller's code, and its path, are saved when a
- * row is claimed, so that the caller can be named after its process has exited.
+ * Places: call sites, and locks in static data. After dlclose(3) or execve(2) another file can be at
+ * the same address, so the file is part of the key. The file and its path are also saved for the row,
+ * so that the place can be named after its process has exited.
  */
 
-const volatile bool fsn_called_known = false;
-const volatile bool fsn_locks_known = false; /* the same for locks in static data */
+const volatile bool fsn_places_known = false; /* the kernel finds mappings */
+const volatile bool fsn_locks_known = false;  /* the same, and some key is a lock */
 
 #define RETURNS_LOOK 80 /* more than the kernel's maximum per thread */
 
@@ -563,6 +567,7 @@ static __always_inline __u64 caller_of(const struct pt_regs *ctx)
 struct called_at {
 	struct fsn_file_id id;
 	__u64 offset; /* to be added to the address */
+	__u64 mtime_ns;
 	__u64 dentry; /* struct dentry, which may be freed at any time */
 	__u64 start;  /* of the mapping */
 };
@@ -579,11 +584,59 @@ static long called_here(
 		return 0;
 	inode = vma->vm_file->f_inode;
 	here->id.dev = inode->i_sb->s_dev;
-	here->id.version = inode_version(inode);
+	here->mtime_ns = inode_mtime(inode);
+	here->id.version = version_of(inode->i_generation, here->mtime_ns);
 	here->id.ino = inode->i_ino;
 	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
 	here->dentry = as_number(file->f_path.dentry);
 	return 0;
+}
+
+/* Reads the same without a lock, except the path. False if mappings are being changed. */
+static __always_inline bool called_read(struct called_at *here, __u64 at)
+{
+	struct vm_area_struct *vma = (void *)mapping_at(at, &here->start);
+	struct inode *inode;
+	__u64 words[3]; /* there is no stack for more */
+
+	if (!vma || bpf_core_read(&words[0], sizeof(words[0]), &vma->vm_file))
+		return false;
+	if (!words[0])
+		return true;
+	if (bpf_core_read(&here->offset, sizeof(here->offset), &vma->vm_pgoff) ||
+		bpf_core_read(&words[1], sizeof(words[1]), &((struct file *)words[0])->f_inode))
+		return false;
+	inode = (void *)words[1];
+	if (bpf_core_read(&here->id.ino, sizeof(here->id.ino), &inode->i_ino) ||
+		version_read(inode, words, &here->id.version))
+		return false;
+	here->offset = (here->offset << fsn_page_shift) - here->start;
+	here->mtime_ns = words[1];
+	return true;
+}
+
+/* The lock of the mappings is busy while any thread changes them. */
+static __always_inline bool called_find(struct called_at *here, __u64 at)
+{
+	return !bpf_find_vma(bpf_get_current_task_btf(), at, called_here, here, 0) ||
+		called_read(here, at);
+}
+
+/*
+ * Returns place_word() for the code or the lock at @at. Data that begins as zeros has no file, and
+ * comes after data that has one; so does other memory, for which the offset is beyond the data. Not
+ * static, so that it is verified once.
+ */
+__noinline __u64 place_at(__u64 at, int is_lock)
+{
+	struct called_at here = {};
+
+	if (!fsn_places_known)
+		return 0;
+	if (!called_find(&here, at) ||
+		(is_lock && !here.id.ino && !called_find(&here, here.start - 1)) || !here.id.ino)
+		return FSN_PLACE_NONE;
+	return place_word(here.id.ino, here.mtime_ns, at + here.offset);
 }
 
 /* Saves the file at @here, in which @at is, as that of the key @addr. */
@@ -606,7 +659,7 @@ __noinline int called_keep(__u32 i, __u64 addr)
 	struct called_at here = {};
 	struct fsn_called *to;
 
-	if (!fsn_called_known ||
+	if (!fsn_places_known ||
 		bpf_find_vma(task, addr - 1, called_here, &here, 0) || !here.id.ino)
 		return 0;
 	to = bpf_map_lookup_elem(&fsn_called, &i);

@@ -325,6 +325,10 @@ static __always_inline void part_wide(
 		part_communicator(ctx, p, (struct fsn_communicator *)to);
 	else if (IS_PART(FSN_BY_MEMBER))
 		part_member(ctx, p, to);
+	else if (IS_PART(FSN_BY_CALLER)) /* the call is before the return address */
+		to[1] = place_at(to[0] - 1, false);
+	else if (IS_PART(FSN_BY_LOCK))
+		to[1] = place_at(to[0], true);
 }
 
 /* Number of the stack of the call or thread; 0 if it is found later. */
@@ -517,7 +521,7 @@ static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
 static __always_inline void row_called(
 	__u32 i, const struct fsn_keyed *keyed, const struct fsn_key *key)
 {
-	if (!fsn_called_known || i == FSN_NO_ROW || !(i & ROW_NEW))
+	if (!fsn_places_known || i == FSN_NO_ROW || !(i & ROW_NEW))
 		return;
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 11
+#define FSN_LAYOUT 12
 
 /* --- counters ------------------------------------------------------------------------------ */
 

@@ -457,6 +457,19 @@ static inline __attribute__((always_inline)) unsigned long long key_class(unsign
 	return n - (n >> 1);
 }
 
+/*
+ * The second word of a caller or a lock: a hash of its file and of the offset there. 0: not known, as
+ * before Linux 5.17. The upper half of an inode number is another one on overlayfs.
+ */
+#define FSN_PLACE_NONE 2ULL /* no file, or mappings were being changed */
+static inline __attribute__((always_inline)) unsigned long long place_word(
+	unsigned int ino, unsigned long long mtime_ns, unsigned long long offset)
+{
+	unsigned long long word = (ino ^ mtime_ns) * 0x9e3779b97f4a7c15ULL;
+
+	return ((word ^ word >> 32) + offset) * 0x9e3779b97f4a7c15ULL | 1;
+}
+
 /* Key of an NCCL communicator: its hash, or, with .ranks 0, the address of another argument. */
 struct fsn_communicator {
 	unsigned long long hash;

@@ -98,7 +98,7 @@ void fill_total(struct grid *grid, const struct stats *s, const struct figure_sc
 
 /*
  * Returns @row with only the requested keys and without its process. A caller or a lock has a
- * different address in each process, so its interned name replaces the address.
+ * different address in each process, so its interned name replaces the address and the file.
  */
 static struct stats_row projected(const struct report_group *rg, const struct func_keys *keys,
 	const struct stats_row *row)
@@ -112,8 +112,11 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
 			FSN_KEY_TEXT);
-		if (key_is_place(keys->key[rg->by[i]].by) && row->place)
-			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
+		if (key_is_place(keys->key[rg->by[i]].by)) {
+			to.key.word[i * FSN_KEY_WIDE + 1] = 0;
+			if (row->place)
+				to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
+		}
 		if (keys->key[rg->by[i]].by == FSN_BY_KERNEL && row->kernel)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->kernel;
 		if (row->hidden & 1U << rg->by[i])

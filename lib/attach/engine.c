@@ -186,10 +186,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	if (spec->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	e->skel->rodata->fsn_keyed = true;
-	/* The other BPF programs would exceed the 512-byte stack limit. */
-	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
-		!(spec->progs & (TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE)) &&
-		kernel_finds_mappings();
+	e->skel->rodata->fsn_places_known = kernel_finds_mappings();
 	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
 	e->skel->rodata->fsn_asked = spec->asked;

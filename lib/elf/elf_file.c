@@ -481,7 +481,7 @@ static int file_begin(struct elf_file *f, const char *shown, int root_fd, const 
 	}
 	if (fstat(f->fd, &st) < 0)
 		return err_sys(err, -errno, "cannot read '%s'", shown);
-	f->mtime_ns = mtime_of(&st);
+	f->info.mtime_ns = mtime_of(&st);
 	ret = elf_mem_map(f->fd, shown, &f->mem, err);
 	if (ret)
 		return ret;
@@ -504,7 +504,7 @@ int elf_file_check(const struct elf_file *f, struct err *err)
 	struct stat st;
 
 	if (is_cut(&f->mem) || is_cut(&f->debug) || fstat(f->fd, &st) ||
-		(uint64_t)st.st_size != f->info.size || mtime_of(&st) != f->mtime_ns)
+		(uint64_t)st.st_size != f->info.size || mtime_of(&st) != f->info.mtime_ns)
 		return err_set(err, -EBADMSG, "'%s' changed while it was read", f->path);
 	return 0;
 }
@@ -658,14 +658,20 @@ int elf_file_offset_to_addr(const struct elf_file *f, uint64_t offset, uint64_t 
 	return 0;
 }
 
-bool elf_file_head_to_data(const struct elf_file *f, uint64_t after, uint64_t *ret_addr)
+bool elf_file_head_to_data(
+	const struct elf_file *f, uint64_t after, uint64_t *ret_addr, uint64_t *ret_offset)
 {
-	for (size_t i = 0; i < f->segment_cnt; i++)
-		if (!f->segments[i].offset) {
-			*ret_addr = f->segments[i].addr + after;
-			return segment_of(f, DATA, AT_ADDR, *ret_addr);
-		}
-	return false;
+	const struct elf_segment *head = NULL, *s;
+
+	for (size_t i = 0; i < f->segment_cnt && !head; i++)
+		if (!f->segments[i].offset)
+			head = &f->segments[i];
+	s = head ? segment_of(f, DATA, AT_ADDR, head->addr + after) : NULL;
+	if (!s)
+		return false;
+	*ret_addr = head->addr + after;
+	*ret_offset = s->offset + (*ret_addr - s->addr);
+	return true;
 }
 
 bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr)

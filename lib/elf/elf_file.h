@@ -119,6 +119,7 @@ struct elf_info {
 	dev_t dev; /* from stat(2); on overlayfs, /proc/PID/maps shows another one */
 	ino_t ino;
 	uint64_t size;             /* bytes */
+	uint64_t mtime_ns;         /* when it was opened */
 	uint64_t ctime_ns;         /* changes with every write, chmod, link and copy-up */
 	bool overlay;              /* on overlayfs */
 	const char *build_id;      /* hexadecimal; "" if it has none */
@@ -305,7 +306,8 @@ _must_check_ int elf_file_offset_to_addr(
  * The same for writable data, which may be beyond the bytes in the file: for the byte at distance
  * @after from the file's start in memory, and for an offset. False if there is no such data.
  */
-bool elf_file_head_to_data(const struct elf_file *f, uint64_t after, uint64_t *ret_addr);
+bool elf_file_head_to_data(const struct elf_file *f, uint64_t after, uint64_t *ret_addr,
+	uint64_t *ret_offset);
 bool elf_file_offset_to_data(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
 
 /*

@@ -70,7 +70,6 @@ struct elf_file {
 	struct elf_info info;
 	int fd;
 	int root_fd;
-	uint64_t mtime_ns; /* when it was opened */
 	char *path, *dir, *soname, *runpath, *interp, *build_id;
 	char **needed;
 	struct elf_mem mem;

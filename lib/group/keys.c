@@ -526,6 +526,8 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 			case FSN_BY_COMMUNICATOR:
 			case FSN_BY_MEMBER:
 			case FSN_BY_WAKER:
+			case FSN_BY_CALLER:
+			case FSN_BY_LOCK:
 				return true;
 			}
 	return false;

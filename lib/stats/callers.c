@@ -159,6 +159,17 @@ static bool has_addr(const struct code_at *at, bool is_data, uint64_t *ret_addr)
 		       : !elf_file_offset_to_addr(at->known->elf, at->offset, ret_addr);
 }
 
+/* True if the file at @at is the one of @word in a key: by now another one can be mapped there. */
+static bool is_place(const struct code_at *at, uint64_t word)
+{
+	const struct elf_info *info;
+
+	if (!word)
+		return true;
+	info = at->known && at->known->elf ? elf_file_info(at->known->elf) : NULL;
+	return info && place_word((uint32_t)info->ino, info->mtime_ns, at->offset) == word;
+}
+
 /* Finds the file and offset that a running process has mapped at @addr. False if there is none. */
 static bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
@@ -202,12 +213,12 @@ static bool put_function(const struct code_at *at, struct fsn_caller *to)
 	return true;
 }
 
-bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, uint64_t word,
 	struct fsn_caller *ret)
 {
 	struct code_at at;
 
-	if (!callers_code(c, pid, start_ns, addr - 1, &at))
+	if (!callers_code(c, pid, start_ns, addr - 1, &at) || !is_place(&at, word))
 		return false;
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
 	if (!put_function(&at, ret))
@@ -244,14 +255,15 @@ static void put_data(const struct code_at *at, struct fsn_caller *to)
 }
 
 bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
-	struct fsn_caller *ret)
+	uint64_t word, struct fsn_caller *ret)
 {
 	const struct proc_map *map = map_before(&proc_of(c, pid, start_ns)->maps, addr);
 	struct code_at at = {};
 
 	at.known = map ? file_of(c, pid, map) : NULL;
 	if (!at.known || !at.known->elf ||
-		!elf_file_head_to_data(at.known->elf, addr - map->head, &at.addr))
+		!elf_file_head_to_data(at.known->elf, addr - map->head, &at.addr, &at.offset) ||
+		!is_place(&at, word))
 		return false;
 	at.file = base_of(map->path);
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
@@ -352,7 +364,7 @@ static struct code_known *file_kept(struct callers *c, const struct fsn_file_id 
 }
 
 static bool place_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	bool is_data, struct fsn_file_name *ret_name, struct code_at *ret)
+	uint64_t word, bool is_data, struct fsn_file_name *ret_name, struct code_at *ret)
 {
 	if (group_fd(g, MAPID_FILE_NAMES) < 0 ||
 		bpf_map_lookup_elem(group_fd(g, MAPID_FILE_NAMES), &called->id, ret_name) || !ret_name->cnt)
@@ -360,18 +372,18 @@ static bool place_kept(struct callers *c, const struct group *g, const struct fs
 	ret_name->part[0][FSN_NAME_PART - 1] = '\0';
 	*ret = (struct code_at) { .offset = called->offset };
 	ret->known = file_kept(c, &called->id, ret_name);
-	if (!has_addr(ret, is_data, &ret->addr))
+	if (!is_place(ret, word) || !has_addr(ret, is_data, &ret->addr))
 		ret->known = NULL;
 	return true;
 }
 
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	struct fsn_caller *ret)
+	uint64_t word, struct fsn_caller *ret)
 {
 	struct fsn_file_name name;
 	struct code_at at;
 
-	if (!place_kept(c, g, called, false, &name, &at))
+	if (!place_kept(c, g, called, word, false, &name, &at))
 		return false;
 	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
 	if (!put_function(&at, ret))
@@ -380,12 +392,12 @@ bool callers_name_kept(struct callers *c, const struct group *g, const struct fs
 }
 
 bool callers_name_data_kept(struct callers *c, const struct group *g,
-	const struct fsn_called *called, struct fsn_caller *ret)
+	const struct fsn_called *called, uint64_t word, struct fsn_caller *ret)
 {
 	struct fsn_file_name name;
 	struct code_at at;
 
-	if (!place_kept(c, g, called, true, &name, &at) || !at.known)
+	if (!place_kept(c, g, called, word, true, &name, &at) || !at.known)
 		return false;
 	at.file = name.part[0];
 	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
@@ -394,14 +406,14 @@ bool callers_name_data_kept(struct callers *c, const struct group *g,
 }
 
 bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
-	uint64_t addr, const struct fsn_called *called, char *text, size_t size)
+	uint64_t addr, uint64_t word, const struct fsn_called *called, char *text, size_t size)
 {
 	struct elf_line line[ELF_LINES_MAX];
 	struct fsn_file_name name;
 	struct code_at at;
 
-	if (!callers_code(c, row->pid, row->start_ns, addr - 1, &at) &&
-		!(called && place_kept(c, g, called, false, &name, &at)))
+	if (!(callers_code(c, row->pid, row->start_ns, addr - 1, &at) && is_place(&at, word)) &&
+		!(called && place_kept(c, g, called, word, false, &name, &at)))
 		return false;
 	if (!at.known || !elf_lines_at(at.known->elf, at.addr, line) || !line[0].line)
 		return false;

@@ -150,10 +150,10 @@ struct code_at {
 
 /*
  * Names the code before return address @addr in a running process: "function+0x1f", demangled, or
- * "file+0x1f" without a symbol. Returns false if the process has exited, or nothing is mapped
- * there.
+ * "file+0x1f" without a symbol. Returns false if the process has exited, or the file of place_word()
+ * @word is not mapped there; 0: any file.
  */
-bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, uint64_t word,
 	struct fsn_caller *ret);
 
 /*
@@ -161,18 +161,18 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
  * an address as in the file's symbol table. Returns false for other memory, such as the heap.
  */
 bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
-	struct fsn_caller *ret);
+	uint64_t word, struct fsn_caller *ret);
 
 /* Names it from the record of the BPF programs. Returns false also if the file cannot be found. */
 bool callers_name_data_kept(struct callers *c, const struct group *g,
-	const struct fsn_called *called, struct fsn_caller *ret);
+	const struct fsn_called *called, uint64_t word, struct fsn_caller *ret);
 
 /*
  * Names a caller from the record of the BPF programs; the process may have exited. Returns "file+0x1f",
- * with the recorded file name, if that file cannot be found any more.
+ * with the recorded file name, if that file cannot be found any more or has changed.
  */
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	struct fsn_caller *ret);
+	uint64_t word, struct fsn_caller *ret);
 
 /*
  * Writes the source line of @addr as " (leak.c:42)", or " (leak.c:42 in get)" if a function is
@@ -180,7 +180,7 @@ bool callers_name_kept(struct callers *c, const struct group *g, const struct fs
  * not known.
  */
 bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
-	uint64_t addr, const struct fsn_called *called, char *text, size_t size);
+	uint64_t addr, uint64_t word, const struct fsn_called *called, char *text, size_t size);
 
 /* Returns the copy of @text that @s owns. */
 const char *callers_intern(struct stats *s, const char *text);

@@ -506,21 +506,27 @@ static bool called_of(const struct group *g, uint32_t i, uint64_t addr, uint64_t
 		ret->start == start_ns;
 }
 
-static bool name_ended(
-	const struct group *g, const struct table *t, uint32_t i, uint64_t addr, uint64_t start_ns)
+/* The place_word() of a caller or a lock. */
+static uint64_t place_of(const struct group *g, const struct stats_row *row)
+{
+	return row->key.word[(place_key(g) - 1) * FSN_KEY_WIDE + 1];
+}
+
+static bool name_ended(const struct group *g, const struct table *t, uint32_t i,
+	const struct stats_row *row, uint64_t addr)
 {
 	struct fsn_called called;
 
-	return called_of(g, i, addr, start_ns, &called) &&
+	return called_of(g, i, addr, row->start_ns, &called) &&
 		(g->meta.key_caller ? callers_name_kept : callers_name_data_kept)(
-			t->callers, g, &called, &t->places[i]);
+			t->callers, g, &called, place_of(g, row), &t->places[i]);
 }
 
 static bool name_running(const struct group *g, const struct table *t, const struct stats_row *row,
 	uint64_t addr, struct fsn_caller *place)
 {
 	return (g->meta.key_caller ? callers_name : callers_name_data)(
-		t->callers, row->pid, row->start_ns, addr, place);
+		t->callers, row->pid, row->start_ns, addr, place_of(g, row), place);
 }
 
 #define LINE_LEN 256
@@ -536,7 +542,8 @@ static const char *line_of(const struct group *g, const struct table *t, uint32_
 	bool kept = called_of(g, i, addr, row->start_ns, &called);
 	size_t len = (size_t)snprintf(text, sizeof(text), "%s", name);
 
-	if (!callers_line(t->callers, g, row, addr, kept ? &called : NULL, text + len, LINE_LEN))
+	if (!callers_line(t->callers, g, row, addr, place_of(g, row), kept ? &called : NULL,
+		    text + len, LINE_LEN))
 		text[len] = '\0';
 	return callers_intern(s, text);
 }
@@ -549,8 +556,8 @@ static void name_caller(const struct group *g, const struct stats_view *view,
 	uint64_t addr = stats_row_word(row, place_key(g) - 1);
 
 	if (place->addr != addr || place->start != row->start_ns) {
-		if (!addr || (!name_running(g, t, row, addr, place) &&
-				     !name_ended(g, t, i, addr, row->start_ns)))
+		if (!addr || place_of(g, row) == FSN_PLACE_NONE ||
+			(!name_running(g, t, row, addr, place) && !name_ended(g, t, i, row, addr)))
 			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_CALLERS), &i, place, 0);
 	}
