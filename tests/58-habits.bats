@@ -7,7 +7,8 @@
 load helpers
 
 HABITS='record profile report top trace strace funccount funclatency offcputime offwaketime memleak
-	probe ltrace sched runqlat syscount stackcount execsnoop opensnoop tplist'
+	probe ltrace sched runqlat syscount stackcount execsnoop opensnoop statsnoop killsnoop tcpconnect
+	gethostlatency tplist'
 
 # The line of the hint, as words behind "funcsnoop".
 hinted() { # COMMAND
@@ -37,6 +38,17 @@ hinted() { # COMMAND
 	assert_stderr_match "^hint: run 'funcsnoop run LIB:FUNCTION -p PID --stream'$"
 	fsn -s 2 --json record
 	assert_json 'keys' '["error"]'
+}
+
+# bats test_tags=bpf
+@test "commands of other tracers: run and attach answer them with the same line" {
+	need_bpf
+	fsn -s 1 run execsnoop -d 1
+	assert_stderr_match "^hint: run 'funcsnoop run t:sched:sched_process_exec --stream'$"
+	fsn -s 1 run profile -p $$
+	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 --by stack -p $$'$"
+	fsn -s 1 attach memleak -p $$
+	assert_stderr_match "^hint: run 'funcsnoop run malloc -p $$ --with memory'$"
 }
 
 # bats test_tags=bpf

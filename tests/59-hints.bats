@@ -470,6 +470,8 @@ meant() { # FUNCTION MEANT
 	assert_output_match '^(SELF%|cpu-)'
 	follow 1 "^a duration is an option of 'funcsnoop run': -d 1$" \
 		"s,^.*: (-d 1)$,funcsnoop run $LIB:fix_add \1," run "$LIB:fix_add" 1
+	fsn -s 1 run "$LIB:fix_add" -p $$ 1
+	assert_stderr_match "^hint: a duration is an option of 'funcsnoop run': -d 1$"
 	follow 1 "^name its library: 'uprobe:LIB:fix_add'$" \
 		"s,^.*: '(.*)LIB(.*)',funcsnoop run '\1$LIB\2' -- $CALL add 5," run uprobe:fix_add
 	assert_stderr_match '^fix_add +5 '

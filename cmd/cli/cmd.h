@@ -31,6 +31,12 @@ struct words {
 	size_t cnt;
 };
 
+/*
+ * Sets the hint to the line that does what @name does, a command of another tracer. @words: what
+ * follows it on the line; or NULL. False if no line is known.
+ */
+bool cmd_hint_habit(const char *name, char *const *words, struct err *err);
+
 /* --- the groups that a line names, or all --------------------------------------------------- */
 
 struct groups {

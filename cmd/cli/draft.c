@@ -522,12 +522,24 @@ static bool is_users_own(const struct attach_options *o, const struct preset_gro
 		(o->draft.lib_cnt || qualified == o->draft.function_cnt);
 }
 
+/* "run profile -p PID": the word may be a command of another tracer. */
+static bool hint_habit(const struct attach_options *o, const char *word, struct err *err)
+{
+	char pid[16], dash_p[] = "-p", *words[] = { dash_p, pid, NULL };
+
+	if (o->pids.cnt == 1)
+		snprintf(pid, sizeof(pid), "%d", *(const pid_t *)o->pids.of);
+	return cmd_hint_habit(word, o->pids.cnt == 1 ? words : NULL, err);
+}
+
 /* A word that is no preset may be a FUNCTION of another tracer, or one without its group. */
 static int hint_word(const struct attach_options *o, int code, struct err *err)
 {
 	const char *word = o->words.word[0];
 	const char *group = strcmp(o->g->command, "run") ? "g " : ""; /* run names its own */
 
+	if (code == -ENOENT && hint_habit(o, word, err))
+		return code;
 	if (code == -ENOENT && syscall_number(word) >= 0)
 		return err_hint(err, "did you mean '%ss:%s'", group, word);
 	if (code == -ENOENT && is_qualified(word))
@@ -614,11 +626,13 @@ static void know_allocators(struct attach_options *o, struct preset_set **ret_se
 }
 
 /* The only FUNCTION may be a preset that is misspelt, or of the kernel. */
-static int hint_function(const char *word, struct err *err)
+static int hint_function(const struct attach_options *o, const char *word, struct err *err)
 {
 	struct preset_set *set = NULL;
 	struct err preset = {};
 
+	if (hint_habit(o, word, err))
+		return err->code;
 	if (!strchr(word, ':') && preset_find(word, &set, &preset) == -ENOENT && preset.hint[0])
 		*err = preset;
 	else if (!err->hint[0] && syscall_number(word) >= 0)
@@ -668,6 +682,6 @@ int draft_of_words(struct attach_options *o, const char *name,
 	if (code == -ENOENT && *ret_set && o->draft.function_cnt)
 		return hint_command(o, err);
 	if (code == -ENOENT && !*ret_set && o->draft.function_cnt == 1)
-		return hint_function(o->draft.functions[0], err);
+		return hint_function(o, o->draft.functions[0], err);
 	return code;
 }

@@ -48,17 +48,21 @@ static bool is_tracepoint(const char *category, const char *event)
 	return tracefs >= 0 && !tracefs_event(tracefs, category, event, &e, NULL);
 }
 
+/* bcc's "funccount c:malloc 10" */
+static bool hint_duration(const char *func, struct err *err)
+{
+	if (!*func || func[strspn(func, "0123456789")])
+		return false;
+	err_hint(err, "a duration is an option of 'funcsnoop run': -d %s", func);
+	return true;
+}
+
 static bool hint_of(const char *func, struct err *err)
 {
 	static const char *const words[] = { "p", "r", "u", "uprobe", "uretprobe", "usdt" };
 	const char *colon = strchr(func, ':'), *name = colon ? colon + 1 : NULL;
 	char head[64];
 
-	/* bcc's "funccount c:malloc 10" */
-	if (*func && !func[strspn(func, "0123456789")]) {
-		err_hint(err, "a duration is an option of 'funcsnoop run': -d %s", func);
-		return true;
-	}
 	if (!colon || (size_t)(colon - func) >= sizeof(head))
 		return false;
 	memcpy(head, func, colon - func);
@@ -86,10 +90,12 @@ static bool hint_of(const char *func, struct err *err)
 	return false;
 }
 
-void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, struct err *err)
+void requests_hint_notation(
+	const struct request *const *reqs, size_t req_cnt, bool lacks, struct err *err)
 {
 	for (size_t i = 0; err && i < req_cnt; i++)
-		if (!reqs[i]->literal && hint_of(reqs[i]->func, err))
+		if (!reqs[i]->literal && (hint_duration(reqs[i]->func, err) ||
+						 (lacks && hint_of(reqs[i]->func, err))))
 			return;
 }
 

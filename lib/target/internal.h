@@ -20,8 +20,12 @@ enum libs_needed {
 	LIBS_ANY, /* names may be missing */
 };
 
-/* Sets the hint if a library was not found because of notation such as "sched:sched_switch". */
-void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, struct err *err);
+/*
+ * Sets the hint if a request was not found because it is a duration or, if a library is lacking
+ * (@lacks), because of notation such as "sched:sched_switch".
+ */
+void requests_hint_notation(
+	const struct request *const *reqs, size_t req_cnt, bool lacks, struct err *err);
 
 /* Numbers the places of tail calls after the probed targets, whose order must be final. */
 void jumps_number(struct draft *draft);

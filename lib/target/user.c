@@ -843,8 +843,9 @@ static int user_find(struct libfind *finder, const struct objects *objects,
 {
 	int code = resolve_functions(finder, objects, reqs, req_cnt, targets, err);
 
-	if ((code == -ENOENT && libfind_lacks(finder)) || code == -EINVAL)
-		requests_hint_notation(reqs, req_cnt, err);
+	if (code == -ENOENT || code == -EINVAL)
+		requests_hint_notation(
+			reqs, req_cnt, code == -EINVAL || libfind_lacks(finder), err);
 	return code;
 }
 

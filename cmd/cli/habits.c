@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Commands of other tracers, and what does the same here.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cli/cmd.h"
+
+/* Commands of perf, bcc, strace(1) and ltrace(1), and the line that does the same here. */
+static const struct habit {
+	const char *name, *line;
+} habits[] = {
+	{ "record", "run cpu -d 10 --by stack" },
+	{ "profile", "run cpu -d 10 --by stack" },
+	{ "report", "stats" },
+	{ "top", "run cpu -d 10" },
+	{ "trace", "run LIB:FUNCTION --stream" },
+	{ "strace", "run syscalls -p PID --stream" },
+	{ "funccount", "run LIB:FUNCTION --count" },
+	{ "funclatency", "run LIB:FUNCTION --show hist" },
+	{ "offcputime", "run off-cpu -p PID --by stack" },
+	{ "offwaketime", "run off-cpu -p PID --by waker" },
+	{ "memleak", "run malloc -p PID --with memory" },
+	{ "probe", "attach GROUP LIB:FUNCTION" },
+	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },
+	{ "sched", "run run-queue -d 10" },
+	{ "runqlat", "run run-queue -d 10 --show hist" },
+	{ "syscount", "run syscalls -p PID" },
+	{ "stackcount", "run LIB:FUNCTION --by stack" },
+	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
+	{ "opensnoop", "run s:openat --stream" },
+	{ "statsnoop", "run files --stream" },
+	{ "killsnoop", "run s:kill --stream" },
+	{ "tcpconnect", "run s:connect --stream" },
+	{ "gethostlatency", "run dns -d 10 --show hist" },
+	{ "tplist", "list targets u:LIB" },
+};
+
+/*
+ * The line of a habit around @command: without the process or the time that it has otherwise. False
+ * if it has none, or needs a library first.
+ */
+static bool habit_command(const char *line, char *const *command, char *buf, size_t size)
+{
+	static const char *const otherwise[] = { " -p PID", " -d 10" };
+	const char *cut = NULL;
+	size_t len, i;
+
+	for (i = 0; i < ARRAY_SIZE(otherwise) && !(cut = strstr(line, otherwise[i])); i++)
+		;
+	if (!cut || strstr(line, "LIB"))
+		return false;
+	len = snprintf(buf, size, "%.*s%s --", (int)(cut - line), line, cut + strlen(otherwise[i]));
+	for (; *command && len < size; command++)
+		len += snprintf(buf + len, size - len, " %s", *command);
+	return true;
+}
+
+/* The line of a habit, with the process or the command of the line typed. */
+static void habit_text(const char *line, char *const *words, char *buf, size_t size)
+{
+	const char *at = strstr(line, "PID"), *pid = NULL;
+
+	if (words && words[0] && !strcmp(words[0], "--"))
+		words++;
+	if (words && words[0] && words[0][0] != '-' && habit_command(line, words, buf, size))
+		return;
+	for (; words && words[0] && words[1]; words++)
+		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
+			pid = words[1];
+	if (pid && at)
+		snprintf(buf, size, "%.*s%s%s", (int)(at - line), line, pid, at + 3);
+	else if (pid && !strncmp(line, "run ", 4))
+		snprintf(buf, size, "%s -p %s", line, pid);
+	else
+		snprintf(buf, size, "%s", line);
+}
+
+bool cmd_hint_habit(const char *name, char *const *words, struct err *err)
+{
+	char text[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(habits); i++) {
+		if (strcmp(habits[i].name, name) != 0)
+			continue;
+		habit_text(habits[i].line, words, text, sizeof(text));
+		err_hint(err, "run 'funcsnoop %s'", text);
+		return true;
+	}
+	return false;
+}
