@@ -244,12 +244,12 @@ static int run(struct globals *g, int argc, char **argv)
 	return status;
 }
 
-const struct command cmd_compare = { "compare", "FILE FILE...", "nodes' saved statistics: who stands out",
+const struct command cmd_compare = { "compare", "FILE FILE...", "saved statistics of nodes or ranks",
 	run, ON_COMPARE, "FILE FILE...",
-	"Compare saved statistics of several nodes, or ranks: who is behind, differs,\n"
-	"is slower than the others. FILE is what 'stats --json -o' or 'stats -i' with\n"
-	"--json wrote on one node, or NODE=FILE.\v"
-	"Behind is who made no call in two intervals while most others did.\n"
+	"Compare saved statistics of nodes or ranks, and print the nodes that are behind,\n"
+	"slower or different. FILE is the output of 'stats --json -o' or 'stats -i' with\n"
+	"--json on one node, or NODE=FILE.\v"
+	"A node is behind if it made no call in two intervals while most others did.\n"
 	"Examples:\n"
 	"  funcsnoop compare node1.json node2.json node3.json --fail-if behind\n"
 	"  funcsnoop compare *.json   each by: stats nccl -i 10 -d 30 --json >HOST.json" };

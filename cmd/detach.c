@@ -72,7 +72,7 @@ static int run(struct globals *g, int argc, char **argv)
 
 const struct command cmd_detach = { "detach", "GROUP... | --all", "remove probes and pins", run,
 	ON_DETACH, "GROUP...\n--all",
-	"Remove groups: when the command ends, no probe of theirs fires.\v"
+	"Remove groups. After the command exits, none of their probes fires.\v"
 	"Examples:\n"
 	"  funcsnoop detach cuda\n"
 	"  funcsnoop detach --all" };

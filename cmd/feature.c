@@ -273,8 +273,8 @@ static int run(struct globals *g, int argc, char **argv)
 
 const struct command cmd_feature = { "feature", "", "what this kernel and user can do", run,
 	ON_FEATURE, NULL, "What this kernel can do, what is safe on it, and what attach will use.\v"
-	"Safety is found by experiment, in processes of its own, once after each boot.\n"
-	"The status is 0 also when something is missing.\n"
+	"Safety is determined by self-tests in child processes, once after each boot.\n"
+	"The exit status is 0 even if something is missing.\n"
 	"Examples:\n"
 	"  funcsnoop feature\n"
 	"  funcsnoop feature --json | jq .hints" };

@@ -561,11 +561,11 @@ static int run(struct globals *g, int argc, char **argv)
 }
 
 const struct command cmd_list = { "list", "[functions|inflight|...]",
-	"what is attached, and what it holds", run, ON_LIST,
+	"groups, functions, calls in flight ...", run, ON_LIST,
 	"[GROUP...]\nfunctions GROUP...\npresets\ntargets FUNCTION...\n"
 	"inflight|crashes [GROUP...]\nallocations [GROUP...]",
-	"Show what is attached, the functions of groups, the presets, what could be\n"
-	"probed, calls in flight, processes that died, or memory that was not freed.\v"
+	"List groups, their functions, presets, targets, calls in flight, processes\n"
+	"that died, or memory that was not freed.\v"
 	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
 	"shows that it can't be running any more.\n"
 	"Example: funcsnoop list inflight --older-than 10s --stack" };

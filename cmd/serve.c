@@ -249,8 +249,8 @@ const struct command cmd_serve = { "serve", "--inetd [GROUP...]", "metrics over 
 	run, ON_SERVE, "[GROUP...]",
 	"Answer one HTTP request for metrics of groups; without GROUP, of all that are\n"
 	"shared (attach --share).\v"
-	"GET /metrics are numbers for Prometheus, GET /healthz says whether they can be\n"
-	"read. systemd or inetd listens: examples/funcsnoop.socket.\n"
+	"GET /metrics returns metrics for Prometheus, GET /healthz status 200 if they can\n"
+	"be read. systemd or inetd listens: examples/funcsnoop.socket.\n"
 	"Examples:\n"
 	"  funcsnoop attach cuda --share 0644\n"
 	"  funcsnoop serve --inetd   as the command of a socket unit, or of\n"

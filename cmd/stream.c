@@ -509,7 +509,7 @@ static int run(struct globals *g, int argc, char **argv)
 const struct command cmd_stream = { "stream", "[GROUP...]", "calls as they happen", run, ON_STREAM,
 	"[GROUP...]",
 	"Show calls of groups as they happen; without GROUP, of all.\v"
-	"Filters work in the kernel. Calls without room are counted, and told.\n"
+	"Filters work in the kernel. Lost calls are counted, and reported.\n"
 	"Examples:\n"
 	"  funcsnoop stream cuda --only slow\n"
 	"  funcsnoop stream cuda --only failed --json | jq .ret_name\n"

@@ -618,7 +618,7 @@ const struct option_row option_table[] = {
 	{ "top", 0, ON_SERVE, 0, "N", "At most N series per function (default 100)",
 		read_from_one, AT(stats.choice.top) },
 
-	{ "fresh", 0, ON_FEATURE, 0, NULL, "Make the experiments again", read_flag, AT(fresh) },
+	{ "fresh", 0, ON_FEATURE, 0, NULL, "Run the self-tests again", read_flag, AT(fresh) },
 	{ "calibrate", 0, ON_FEATURE, 0, NULL, "Measure what a probed call costs here",
 		read_flag, AT(calibrate) },
 
