@@ -261,9 +261,13 @@ after"
 	complete_line "attach my --lib $FIX/libhazcxx.so hz::Linear::ma"
 	assert_words make
 	complete_line "attach my --lib $FIX/libhazcxx.so hz::Lin"
-	assert_words Linear::Linear Linear::make
-	complete_line "attach my --lib $FIX/libhazcxx.so hz::"
-	assert_words Linear::Linear Linear::make
+	assert_words Linear::Linear Linear::forward Linear::make Linear::~Linear
+	complete_line "attach my --lib $FIX/libhazcxx.so hz::ov"
+	assert_words over
+	complete_line "run $FIX/libhazcxx.so:hz::ov"
+	assert_words over
+	complete_line "run $FIX/libhazcxx.so:hz::Linear::f"
+	assert_words forward
 }
 
 @test "targets of the kernel and probes of a file, also where they are only listed" {
