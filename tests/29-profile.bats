@@ -65,6 +65,9 @@ shares() {
 	fsn stats c --by process
 	assert_output_match '^ +PID +COMMAND +STATE +SHARE +USER% +KERNEL% +CALLS$'
 	refute_stderr_match 'stacks are complete'
+	assert_eq "$("$FUNCSNOOP" stats c --by process --format csv | awk -F, '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "functions") at = i }
+		$4 ~ /^own-/ { print $at }' | sort -u)" 1
 	table=$(awk '/own-/ { print $1, $4, $5, $6, $7 }' <<<"$output" | sort)
 	fsn stats c --json
 	assert_eq "$table" "$(shares)"

@@ -315,6 +315,13 @@ static int compare_processes(const void *a, const void *b)
 	return by_name ? by_name : compare_ids(a, b);
 }
 
+/* The column would be 1 for samples: tables have none. */
+static void set_functions(const struct grid *grid, const struct figure_scope *scope, size_t cnt,
+	struct figures *ret)
+{
+	figure_set(ret, FIGURE_FUNCTIONS, cnt && !(grid->is_table && scope->all_samples), cnt);
+}
+
 /* A row that is of no process. */
 static void fill_rest_processes(struct grid *grid, const char *what, const struct process *rest,
 	const struct figure_scope *scope)
@@ -327,8 +334,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	grid_none(grid);
 	figures_of_process(&rest->p, NULL, scope, &values);
 	values.noise_ns = rest->noise_ns;
-	figure_set(&values, FIGURE_FUNCTIONS, rest->functions && !scope->all_samples,
-		rest->functions);
+	set_functions(grid, scope, rest->functions, &values);
 	grid_figures(grid, &values);
 	grid_mark(grid, NULL); /* the row is not one process */
 }
@@ -396,7 +402,7 @@ static void fill_process(
 		figures_of_process(p, NULL, &scope, &values);
 		values.noise_ns = all[i].noise_ns;
 		set_modes(&all[i], scope.all_samples, &values);
-		figure_set(&values, FIGURE_FUNCTIONS, !scope.all_samples, all[i].functions);
+		set_functions(grid, &scope, all[i].functions, &values);
 		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
