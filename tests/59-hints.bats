@@ -265,7 +265,7 @@ calls_in_flight() {
 	tell c
 	poll_until held_by_run
 	stop_bg -INT r || true
-	grep -qx 'in flight: 1 call' "$(bg_out r)" || fail "$(cat "$(bg_out r)")"
+	grep -qx 'in flight: 1 call: fix_hang 1' "$(bg_out r)" || fail "$(cat "$(bg_out r)")"
 	! grep -q 'list inflight' "$(bg_out r)" "$(bg_err r)" || fail "names a group that is gone"
 	stop_bg c || true
 }

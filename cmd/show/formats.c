@@ -122,7 +122,7 @@ struct failed {
 DEFINE_ORDER(compare_failed, struct failed,
 	FALLING(code->count) ?: strcmp(x->function, y->function))
 
-#define FAILED_SHOWN 5
+#define NAMED_MAX 5
 
 /* "failed: openat 19 ENOENT, access 2 ENOENT": functions with their error codes, the most first. */
 static void print_failed(const struct report_group *rg, FILE *f)
@@ -142,7 +142,7 @@ static void print_failed(const struct report_group *rg, FILE *f)
 				&rg->funcs[k]->codes[c],
 			};
 	qsort(failed, cnt, sizeof(*failed), compare_failed);
-	for (i = 0; i < cnt && i < FAILED_SHOWN; i++) {
+	for (i = 0; i < cnt && i < NAMED_MAX; i++) {
 		const struct stats_code *code = failed[i].code;
 		_cleanup_free_ char *function = text_escape(failed[i].function);
 
@@ -153,7 +153,28 @@ static void print_failed(const struct report_group *rg, FILE *f)
 		else
 			fprintf(f, "code %lld", (long long)code->code);
 	}
-	fprintf(f, "%s\n", cnt > FAILED_SHOWN ? ", ...; --show errors prints all" : "");
+	fprintf(f, "%s\n", cnt > NAMED_MAX ? ", ...; --show errors prints all" : "");
+}
+
+/* "in flight: 3 calls: poll 2, recvfrom 1" */
+static void print_in_flight(const struct stats *s, uint64_t in_flight, FILE *f)
+{
+	const char *before = ": ";
+	size_t named = 0;
+
+	fprintf(f, "in flight: %s", counted(in_flight, "call", "calls").text);
+	for (size_t i = 0; i < s->func_cnt && named <= NAMED_MAX; i++) {
+		_cleanup_free_ char *function = NULL;
+
+		if (!s->funcs[i].in_flight || s->funcs[i].unswept)
+			continue;
+		function = text_escape(group_func(s->group, s->funcs[i].fn).name);
+		if (named++ < NAMED_MAX)
+			fprintf(f, "%s%s %llu", before, function,
+				(unsigned long long)s->funcs[i].in_flight);
+		before = ", ";
+	}
+	fprintf(f, "%s\n", named > NAMED_MAX ? ", ..." : "");
 }
 
 /* Prints the lines below the table. */
@@ -171,7 +192,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 	}
 	print_failed(rg, f);
 	if (in_flight && r->past) /* the group is about to go */
-		fprintf(f, "in flight: %s\n", counted(in_flight, "call", "calls").text);
+		print_in_flight(rg->s, in_flight, f);
 	else if (in_flight)
 		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
 			counted(in_flight, "call", "calls").text, name,
