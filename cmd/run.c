@@ -24,7 +24,7 @@
 
 static const struct part {
 	const char *title;
-	const char *args[8]; /* behind `run` */
+	const char *args[8]; /* after `run` */
 } parts[] = {
 	{ "On CPU: functions, by samples", { "cpu", "--by", "flat", "--top", ROWS } },
 	{ "Off CPU: where threads waited",
@@ -34,7 +34,7 @@ static const struct part {
 
 struct running {
 	pid_t pid;
-	int out_fd, ready_fd; /* .ready_fd: it counts when this has a byte */
+	int out_fd, ready_fd; /* -1: not open; .ready_fd has a byte when the part counts */
 };
 
 static volatile sig_atomic_t told; /* the signal that is to end the parts */
@@ -44,7 +44,7 @@ static void note_signal(int signal)
 	told = signal;
 }
 
-/* The command line of @part for the processes of @o. To be freed. */
+/* Returns the command line of @part for the processes of @o. The caller frees it. */
 static char **line_of(const struct options *o, const struct part *part, int ready_fd,
 	char (*numbers)[16])
 {
@@ -84,7 +84,8 @@ static char **line_of(const struct options *o, const struct part *part, int read
 	return argv;
 }
 
-static int start(const struct options *o, const struct part *part, struct running *ret_running)
+static int start(const struct options *o, const struct part *part, struct running *ret_running,
+	struct err *err)
 {
 	_cleanup_free_ char (*numbers)[16] =
 		xcalloc(o->attach.pids.cnt + 3, sizeof(*numbers));
@@ -92,10 +93,9 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	pid_t parent = getpid();
 	char **argv;
 
-	*ret_running = (struct running) { .ready_fd = -1,
-		.out_fd = memfd_create("funcsnoop", MFD_CLOEXEC) };
+	ret_running->out_fd = memfd_create("funcsnoop", MFD_CLOEXEC);
 	if (ret_running->out_fd < 0 || pipe2(ready, O_CLOEXEC))
-		return -ENOMEM;
+		return err_sys(err, -errno, "cannot run a part of the summary");
 	ret_running->ready_fd = ready[0];
 	argv = line_of(o, part, ready[1], numbers);
 	fflush(NULL);
@@ -109,9 +109,11 @@ static int start(const struct options *o, const struct part *part, struct runnin
 		execv("/proc/self/exe", argv);
 		_exit(EXIT_FAILED);
 	}
+	if (ret_running->pid < 0)
+		err_sys(err, -errno, "cannot run a part of the summary");
 	close(ready[1]);
 	free(argv);
-	return ret_running->pid > 0 ? 0 : -ENOMEM;
+	return ret_running->pid > 0 ? 0 : err->code;
 }
 
 static void end_all(const struct running *running, size_t cnt)
@@ -121,7 +123,7 @@ static void end_all(const struct running *running, size_t cnt)
 			kill(running[i].pid, SIGINT);
 }
 
-/* Whether all count. One that has ended does not. */
+/* Waits until all parts count. Returns false if one has ended instead. */
 static bool are_ready(const struct running *running, size_t cnt)
 {
 	char c;
@@ -132,7 +134,7 @@ static bool are_ready(const struct running *running, size_t cnt)
 	return true;
 }
 
-/* Takes notice of those that have ended; 0, or the status of one that failed. */
+/* Reaps parts that have ended. Returns 0 or the status of one that failed. */
 static int look_for_ended(struct running *running, size_t cnt, size_t *ret_left)
 {
 	int status = 0, one;
@@ -153,8 +155,8 @@ static int look_for_ended(struct running *running, size_t cnt, size_t *ret_left)
 }
 
 /*
- * Waits for all. A signal, the end of @child and the first that fails end the others. A terminal's
- * Ctrl-C reaches them without that.
+ * Waits until all parts have ended, and returns as look_for_ended(). A signal, the exit of @child
+ * and the first part that fails end the others. A terminal's Ctrl-C also reaches the parts directly.
  */
 static int wait_for(struct running *running, size_t cnt, const struct started *child)
 {
@@ -207,7 +209,7 @@ static int check_processes(const struct options *o, struct err *err)
 	return 0;
 }
 
-/* COMMAND waits until all parts count; it is the process of --pid then. */
+/* Starts COMMAND, which waits for started_go(), as the process of --pid. */
 static int start_command(struct options *o, struct started *child, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
@@ -250,14 +252,19 @@ static int fail(const struct options *o, const struct err *err)
 									       : EXIT_OWN_FAILURE;
 }
 
-/* The parts from their beginning to the end. Their status, or -ENOMEM. */
+/*
+ * Runs the parts until they end. Returns the status of the first that failed, or 0. Sets @err if a
+ * part or COMMAND could not be started.
+ */
 static int run_parts(struct options *o, struct running *running, struct started *child,
 	struct err *err)
 {
-	int code = 0, status;
+	int code = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		running[i] = (struct running) { .out_fd = -1, .ready_fd = -1 };
 	for (size_t i = 0; !code && i < ARRAY_SIZE(parts); i++)
-		code = start(o, &parts[i], &running[i]);
+		code = start(o, &parts[i], &running[i], err);
 	if (code)
 		end_all(running, ARRAY_SIZE(parts));
 	else if (child->pid && are_ready(running, ARRAY_SIZE(parts))) {
@@ -265,15 +272,14 @@ static int run_parts(struct options *o, struct running *running, struct started 
 		if (started_go(child, err))
 			started_ended(child);
 	}
-	status = wait_for(running, ARRAY_SIZE(parts), child);
-	return code ? code : status;
+	return wait_for(running, ARRAY_SIZE(parts), child);
 }
 
 /* Summarizes the activity of --pid or COMMAND if no group is given. */
 static int run_summary(struct options *o)
 {
 	struct sigaction action = { .sa_handler = note_signal }, before[2];
-	struct running running[ARRAY_SIZE(parts)] = {};
+	struct running running[ARRAY_SIZE(parts)];
 	_cleanup_started_ struct started child = STARTED_NONE;
 	struct err err = {};
 	int status, ended = 0;
@@ -305,7 +311,7 @@ static int run_summary(struct options *o)
 		tell_signal(o, &child);
 		ended = started_wait(&child);
 	}
-	return ended ? ended : status < 0 ? EXIT_FAILED : status;
+	return ended ? ended : status;
 }
 
 /* Without a group --pid alone makes a summary; these need one. */

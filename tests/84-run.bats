@@ -896,6 +896,19 @@ counts_no_more() { # GROUP
 	poll_until nothing_left
 }
 
+@test "run: a summary whose parts cannot be started fails with the cause" {
+	local when
+
+	need_bpf
+	need_tool strace
+	for when in 1 2; do
+		capture -s 125 strace -qq -o /dev/null -e trace=memfd_create \
+			-e inject=memfd_create:error=EMFILE:when=$when "$FUNCSNOOP" run -- "$FIX/call" add 3
+		assert_stderr "funcsnoop run: cannot run a part of the summary: Too many open files"
+	done
+	nothing_left
+}
+
 # --- wrong usage -------------------------------------------------------------------------------
 
 @test "run: conflicting options are wrong usage, before COMMAND starts" {
