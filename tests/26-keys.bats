@@ -51,6 +51,10 @@ ty_u64 5 3 3 15"
 	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack ty_stack
 	assert_eq "$(rows s small,text,code "small text code calls")" "-123 on the stack tyBad 2"
+	fsn stats s --by small --by text
+	assert_output_match '^FUNCTION +SMALL +TEXT +CALLS '
+	fsn -s 2 stats s --by small,text --by code,arg:v
+	assert_stderr_match ", not 'small,text,code,arg:v'\$"
 	fsn attach --config "$CONFIG" x --key text,thread,comm
 	capture "$FIX/typed" ty_text abc def abc "" \
 		0123456789012345678901234567890 01234567890123456789012345678901x

@@ -528,6 +528,7 @@ void options_done(struct options *o)
 	saved_free(o->stats.before);
 	free(o->stats.checks);
 	free(o->stats.by);
+	free(o->stats.by_text);
 	free(o->stream.pids.of);
 	free(o->stream.funcs.of);
 }

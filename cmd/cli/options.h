@@ -28,7 +28,7 @@ struct stats_options {
 	const char *output, *save;
 	const char *diff_path;
 	struct saved *before; /* of diff_path */
-	char *by; /* of which .choice.by are parts */
+	char *by_text, *by; /* values of --by, joined; the same, whose parts are .choice.by */
 	struct check *checks;
 	size_t check_cnt;
 	int until_fd; /* intervals end when it can be read, and not by signals; 0: none */

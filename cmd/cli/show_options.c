@@ -15,7 +15,7 @@
 
 /* --- views ---------------------------------------------------------------------------------- */
 
-/* Of --by stack and --diff, in any order, one is made. */
+/* Sets the view. --by stack and --diff, in any order, are combined into one view. */
 static int set_view(struct stats_options *o, const char *name, struct err *err)
 {
 	const struct view *view = view_find(name), *stack = view_find("stack"),
@@ -42,7 +42,10 @@ int read_view(void *at, const struct option_row *opt, char *arg, struct err *err
 	return set_view(o, option_part(opt), err);
 }
 
-/* A view, or keys of a group: which it has is known when it is opened. */
+/*
+ * Reads a view, or keys, which are checked when the groups are open. A repeated --by adds keys: each
+ * of .choice.by is a part of .by.
+ */
 int read_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stats_options *o = at;
@@ -56,16 +59,19 @@ int read_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 		code = set_view(o, "key", err);
 	if (code)
 		return code;
-	o->choice.by_text = arg;
+	rest = o->by_text ? xasprintf("%s,%s", o->by_text, arg) : xstrdup(arg);
+	free(o->by_text);
+	o->choice.by_text = o->by_text = rest;
+	o->choice.by_cnt = 0;
 	free(o->by);
-	rest = o->by = xstrdup(arg);
+	rest = o->by = xstrdup(o->by_text);
 	while ((one = strsep(&rest, ","))) {
 		if (!strncmp(one, "arg:", 4))
 			one += 4;
 		if (!*one || o->choice.by_cnt == FSN_KEYS)
 			return err_set(err, -ERR_USAGE,
 				"--by is %s or up to %d keys, not '%s'",
-				view_by_words(words), FSN_KEYS, arg);
+				view_by_words(words), FSN_KEYS, o->by_text);
 		o->choice.by[o->choice.by_cnt++] = one;
 	}
 	return 0;
