@@ -180,33 +180,32 @@ int read_attach_by(void *at, const struct option_row *opt, char *arg, struct err
 	return code;
 }
 
-/* Stacks are recorded here; the keys that are shown, when the group is known. */
+/*
+ * run: records stacks, and shows the keys and views of @arg. attach_options_show() records the keys
+ * that are shown.
+ */
 int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
+	_cleanup_free_ char *shown = xcalloc(1, strlen(arg) + 1);
 	struct options *o = at;
-	size_t len = 0;
-	char *item, *how, *rest = arg, *shown = arg;
+	size_t shown_cnt = 0;
+	char *item, *how;
 	bool stack = false;
 	int code = 0;
 
-	while (!code && (item = strsep(&rest, ","))) {
-		bool here = is_stack(item, &how);
-
-		stack |= here;
-		if (here || !strcmp(item, "none")) {
+	while (!code && (item = strsep(&arg, ","))) {
+		if (is_stack(item, &how) || !strcmp(item, "none")) {
+			stack |= strcmp(item, "none") != 0;
 			code = record_by(&o->attach, opt, item, err);
-			continue;
+		} else {
+			sprintf(shown + strlen(shown), "%s%s", shown_cnt++ ? "," : "", item);
 		}
-		memmove(shown + len, item, strlen(item) + 1);
-		len += strlen(item);
-		shown[len++] = rest ? ',' : '\0';
 	}
 	if (code)
 		return code;
-	if (!len)
-		return stack ? read_by(&o->stats, opt, (char[]) { "stack" }, err) : 0;
-	shown[len - 1] = '\0';
-	return read_by(&o->stats, opt, shown, err);
+	if (shown_cnt)
+		return read_by(&o->stats, opt, shown, err);
+	return stack ? read_by(&o->stats, opt, (char[]) { "stack" }, err) : 0;
 }
 
 /* Parses --key and --sum. */
@@ -341,6 +340,26 @@ static const char *memory_choose(struct attach_options *o)
 	return NULL;
 }
 
+/* Returns why the options of @o contradict each other, or NULL. */
+static const char *contradiction(const struct attach_options *o)
+{
+	const struct access *access = &o->attach.access;
+
+	if (!o->config && !o->words.cnt)
+		return "no group given";
+	if (o->config && o->name && o->words.cnt != 1)
+		return "--name with --config needs exactly one group";
+	if (o->keys.stack_late && o->draft.rules.count_only)
+		return "--by stack:slow needs the returns of calls: not with --count";
+	if (o->no_keys && keys_wanted(&o->keys))
+		return "--by none cannot be combined with another --by, or --sum";
+	if (o->tids.cnt && o->attach.children)
+		return "threads have no children: --pid PID+ cannot be combined with tid";
+	if (access->all && access_is_private(access))
+		return "--share all needs a mode or a group: --share 0644,all";
+	return NULL;
+}
+
 bool attach_options_finish(struct attach_options *o)
 {
 	struct access *access = &o->attach.access;
@@ -371,7 +390,7 @@ bool attach_options_finish(struct attach_options *o)
 		o->attach.nesting = false;
 	if (o->draft.rules.count_only)
 		o->draft.rules.exit = PLAN_MODE_NONE;
-	/* A group is named so that it may read. */
+	/* Naming a GROUP in --share lets it read. */
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
 	wrong = memory_choose(o);
@@ -380,24 +399,11 @@ bool attach_options_finish(struct attach_options *o)
 	o->attach.budget.trims = !o->memory;
 	if (o->attach.keys)
 		attach_options_use_keys(o);
+	if (!wrong)
+		wrong = contradiction(o);
 	if (wrong)
 		cmd_usage(o->g, "%s", wrong);
-	else if (!o->config && !o->words.cnt)
-		cmd_usage(o->g, "no group given");
-	else if (o->config && o->name && o->words.cnt != 1)
-		cmd_usage(o->g, "--name with --config needs exactly one group");
-	else if (o->keys.stack_late && o->draft.rules.count_only)
-		cmd_usage(
-			o->g, "--by stack:slow needs the returns of calls: not with --count");
-	else if (o->no_keys && keys_wanted(&o->keys))
-		cmd_usage(o->g, "--by none cannot be combined with another --by, or --sum");
-	else if (o->tids.cnt && o->attach.children)
-		cmd_usage(o->g, "threads have no children: --pid PID+ cannot be combined with tid");
-	else if (access->all && access_is_private(access))
-		cmd_usage(o->g, "--share all needs a mode or a group: --share 0644,all");
-	else
-		return true;
-	return false;
+	return !wrong;
 }
 
 void attach_options_done(struct attach_options *o)

@@ -201,7 +201,7 @@ static int add_kernel(struct attach_options *o, const struct draft *draft, struc
 	return keys_add(&o->keys, "kernel", err);
 }
 
-/* Fails with an error that lists the possible values. */
+/* Returns 0, or an error with the possible values if a GPU cannot be recorded 1 of @seconds. */
 static int check_duty(uint32_t seconds, struct err *err)
 {
 	uint32_t duty;
@@ -211,35 +211,41 @@ static int check_duty(uint32_t seconds, struct err *err)
 	return target_gpu_duty(text, &duty, err) ? err_wrap(err, "--sample of a GPU") : 0;
 }
 
-/* A thread of libcupti reports GPU activity, so the calling thread and its stack are not known. */
+static bool has_gpu(const struct draft *draft)
+{
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].kind->on_gpu)
+			return true;
+	return false;
+}
+
+/*
+ * Decides whether --sample means calls or a GPU's seconds. A thread of libcupti reports GPU activity,
+ * so the calling thread and its stack are not known.
+ */
 static int check_gpu(struct attach_options *o, struct draft *draft, struct err *err)
 {
-	static const struct {
-		enum fsn_by by;
-		const char *said;
-	} theirs[] = { { FSN_BY_CALLER, "--by caller" }, { FSN_BY_THREAD, "--by thread" },
-		{ FSN_BY_COMM, "--by comm" }, { FSN_BY_STACK, "--by stack" } };
-	size_t i = 0;
+	static const enum fsn_by unknown[] = {
+		FSN_BY_CALLER, FSN_BY_THREAD, FSN_BY_COMM, FSN_BY_STACK };
+	static const char *const words[] = { "caller", "thread", "comm", "stack" };
 
-	while (i < draft->probed_cnt && !draft->targets[i].kind->on_gpu)
-		i++;
 	if (!draft->probed_cnt)
 		return 0;
-	if (i == draft->probed_cnt && o->sample_duty)
-		draft->duty = 1;
-	if (i == draft->probed_cnt)
+	if (!has_gpu(draft)) {
+		if (o->sample_duty)
+			draft->duty = 1;
 		return draft->duty <= 1 ? 0
 					: err_set(err, -ERR_USAGE,
 						  "--duty is only for GPU activity: not in group '%s'",
 						  draft->name);
+	}
 	if (o->attach.sample > 1 && !o->sample_duty)
 		return check_duty(o->attach.sample, err);
 	o->attach.sample = 0;
-	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
-		if (keys_at(o->attach.keys, theirs[k].by) &&
-			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
-			err_set(err, -ERR_USAGE, "%s: not known for GPU activity",
-				theirs[k].said);
+	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(unknown); k++)
+		if (keys_at(o->attach.keys, unknown[k]) &&
+			!(unknown[k] == FSN_BY_STACK && has_stacks(o, draft))) {
+			err_set(err, -ERR_USAGE, "--by %s: not known for GPU activity", words[k]);
 			return err_hint(err,
 				"presets cuda and cuda-driver have it, for the calls that launch kernels");
 		}

@@ -251,7 +251,11 @@ static int unknown_option(
 	return cmd_usage(g, "unknown option '--%s'; %s?", text, dashed);
 }
 
-/* @word begins with two dashes. 0, or EXIT_USAGE after saying why. */
+/*
+ * Checks @word, which begins with two dashes: the start of a name that is enough to choose it is as
+ * good as the name. *@ret_takes_next is true if the next word is its value. Returns 0, or EXIT_USAGE
+ * after a message.
+ */
 static int check_long(
 	const struct globals *g, unsigned int on, const char *word, bool *ret_takes_next)
 {
