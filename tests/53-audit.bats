@@ -45,12 +45,12 @@ no_slot 10
 other_stack 10" timeout 20 "$FIX/hazard" preempted_below 20
 }
 
-@test "return probes: a handler that throws by the standard library or a pointer is found" {
+@test "return probes: a handler that throws in any way is found" {
 	local how by
 
 	need_bpf
 	need_arch x86_64
-	for how in library pointer; do
+	for how in library pointer many; do
 		need_fixture "throws-$how"
 		start_bg f "$FIX/throws-$how" --wait 20
 		wait_ready f

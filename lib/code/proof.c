@@ -449,21 +449,18 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
  * to another file, and callees in other files, are not found.
  */
 
-#define MAX_ADDRS   256  /* stubs, and functions that call */
-#define MAX_CLOSURE 1024 /* functions in the closure of a handler */
+/* A handler with more functions in its closure may do anything. */
+#define MAX_CLOSURE 1024
 
 struct addrs {
-	uint64_t addr[MAX_ADDRS];
+	uint64_t *addr;
 	size_t cnt;
 };
 
-static void add(struct addrs *a, uint64_t addr)
+static void append(struct addrs *a, uint64_t addr)
 {
-	for (size_t i = 0; i < a->cnt; i++)
-		if (a->addr[i] == addr)
-			return;
-	if (a->cnt < MAX_ADDRS)
-		a->addr[a->cnt++] = addr;
+	a->addr = array_grow(a->addr, a->cnt, sizeof(*a->addr));
+	a->addr[a->cnt++] = addr;
 }
 
 static bool has(const struct addrs *a, uint64_t addr)
@@ -472,6 +469,12 @@ static bool has(const struct addrs *a, uint64_t addr)
 		if (a->addr[i] == addr)
 			return true;
 	return false;
+}
+
+static void add(struct addrs *a, uint64_t addr)
+{
+	if (!has(a, addr))
+		append(a, addr);
 }
 
 static bool has_word(const struct plan_calls *c, uint64_t addr)
@@ -496,12 +499,20 @@ struct calls {
 	struct addrs targets, callers; /* .callers are FDEs' starts */
 };
 
+static void calls_done(struct calls *c)
+{
+	free(c->targets.addr);
+	free(c->callers.addr);
+}
+
 static void add_caller(const struct plan_image *img, struct calls *c, uint64_t addr)
 {
 	const struct plan_fde *fde = image_fde(img, addr);
+	struct addrs *to = &c->callers;
 
-	if (fde)
-		add(&c->callers, fde->start);
+	/* Calls are found in the order of their addresses, so those of a function are adjacent. */
+	if (fde && !(to->cnt && to->addr[to->cnt - 1] == fde->start))
+		append(to, fde->start);
 }
 
 /* Finds call *WORD(%rip) and PLT stubs: jmp *WORD(%rip), possibly after endbr64. */
@@ -578,22 +589,41 @@ static uint64_t loaded_number(const struct insn *insn, const uint8_t *bytes)
 	return (uint32_t)rel32(bytes + insn->len - 4);
 }
 
-struct looked {
-	const struct plan_image *img;
-	struct insn_decoder *dec;
-	struct addrs handlers;
-	uint64_t closure[MAX_CLOSURE];
-	size_t closure_cnt;
-	bool by_pointer; /* the closure has a call through a pointer */
+/* The instructions of a function in their order. */
+struct scan {
+	const struct plan_fde *fde; /* NULL: none */
+	uint64_t addr;              /* of the next instruction */
+	const uint8_t *bytes;       /* of the last one returned */
+	struct insn insns[INSN_TABLE_LOOK + 1];
+	size_t cnt;
 };
 
-static void handlers_closure_add(struct looked *l, uint64_t addr)
+static struct scan scan_begin(const struct plan_image *img, uint64_t start)
 {
-	for (size_t i = 0; i < l->closure_cnt; i++)
-		if (l->closure[i] == addr)
-			return;
-	if (l->closure_cnt < MAX_CLOSURE)
-		l->closure[l->closure_cnt++] = addr;
+	return (struct scan) { .fde = image_fde(img, start), .addr = start };
+}
+
+/*
+ * Returns the next instruction, which follows the ones before it in .insns; NULL at the end of the
+ * function, or if it cannot be decoded.
+ */
+static const struct insn *scan_next(
+	struct scan *s, const struct plan_image *img, struct insn_decoder *dec)
+{
+	struct insn *insn;
+	size_t left;
+
+	if (!s->fde || s->addr >= s->fde->end)
+		return NULL;
+	if (s->cnt == ARRAY_SIZE(s->insns))
+		memmove(s->insns, s->insns + 1, --s->cnt * sizeof(*s->insns));
+	insn = &s->insns[s->cnt];
+	s->bytes = image_code(img, s->addr, &left);
+	if (!s->bytes || !insn_decode(dec, s->bytes, left, s->addr, insn))
+		return NULL;
+	s->addr += insn->len;
+	s->cnt++;
+	return insn;
 }
 
 /*
@@ -614,84 +644,88 @@ static bool is_by_pointer(
 	return !insn->has_data || at == img->slot_cnt || img->slots[at].addr != insn->data;
 }
 
-/*
- * Adds functions whose addresses the function loads to the handlers, or its callees to the closure.
- */
-static void look_at(struct looked *l, uint64_t start, bool for_handlers)
+/* Adds functions whose addresses the function at @start loads. */
+static void find_handlers(const struct plan_image *img, struct insn_decoder *dec, uint64_t start,
+	struct addrs *handlers)
 {
-	const struct plan_fde *fde = image_fde(l->img, start);
-	struct insn insns[INSN_TABLE_LOOK + 1], *insn = insns;
-	size_t left;
+	struct scan s = scan_begin(img, start);
+	const struct insn *insn;
 
-	for (uint64_t addr = start; fde && addr < fde->end; addr += insn++->len) {
-		const uint8_t *bytes = image_code(l->img, addr, &left);
-		uint64_t to;
-
-		if (insn == insns + ARRAY_SIZE(insns))
-			memmove(insns, insns + 1, (char *)--insn - (char *)insns);
-		if (!bytes || !insn_decode(l->dec, bytes, left, addr, insn))
-			return;
-		if (!for_handlers) {
-			l->by_pointer |= is_by_pointer(l->img, insn, insn - insns, bytes);
-			if (insn->has_target && is_function(l->img, insn->target))
-				handlers_closure_add(l, insn->target);
-			continue;
-		}
-		to = insn->has_data && insn->takes_addr && !insn->nop
+	while ((insn = scan_next(&s, img, dec))) {
+		uint64_t to = insn->has_data && insn->takes_addr && !insn->nop
 			? insn->data
-			: loaded_number(insn, bytes);
-		if (to && is_function(l->img, to))
-			add(&l->handlers, to);
+			: loaded_number(insn, s.bytes);
+
+		if (to && is_function(img, to))
+			add(handlers, to);
 	}
 }
 
-static bool handler_leaves(struct looked *l, uint64_t handler, const struct addrs *leave)
+/* Adds callees of the function at @start. Returns true if it calls through a pointer. */
+static bool find_callees(const struct plan_image *img, struct insn_decoder *dec, uint64_t start,
+	struct addrs *callees)
 {
-	l->closure_cnt = 0;
-	l->by_pointer = false;
-	handlers_closure_add(l, handler);
-	for (size_t i = 0; i < l->closure_cnt; i++) {
-		if (has(leave, l->closure[i]))
-			return true;
-		look_at(l, l->closure[i], false);
+	struct scan s = scan_begin(img, start);
+	const struct insn *insn;
+	bool by_pointer = false;
+
+	while ((insn = scan_next(&s, img, dec))) {
+		by_pointer |= is_by_pointer(img, insn, s.cnt - 1, s.bytes);
+		if (insn->has_target && is_function(img, insn->target))
+			add(callees, insn->target);
 	}
-	return l->by_pointer;
+	return by_pointer;
 }
 
-static uint64_t handlers_look(const struct plan_image *img, const struct calls *install,
+static bool handler_leaves(const struct plan_image *img, struct insn_decoder *dec, uint64_t handler,
+	const struct addrs *leave)
+{
+	struct addrs closure = {};
+	bool leaves = false;
+
+	add(&closure, handler);
+	for (size_t i = 0; !leaves && i < closure.cnt; i++)
+		leaves = i == MAX_CLOSURE || has(leave, closure.addr[i]) ||
+			find_callees(img, dec, closure.addr[i], &closure);
+	free(closure.addr);
+	return leaves;
+}
+
+/* Returns the first handler that calls of @install may install and that leaves, or 0. */
+static uint64_t handlers_find(const struct plan_image *img, const struct calls *install,
 	const struct calls *leave)
 {
-	_cleanup_free_ struct looked *l = xcalloc(1, sizeof(*l));
+	struct addrs handlers = {};
+	struct insn_decoder *dec;
 	uint64_t handler = 0;
 
-	if (insn_open(img->arch, &l->dec, NULL))
+	if (insn_open(img->arch, &dec, NULL))
 		return 0;
-	l->img = img;
 	for (size_t i = 0; i < install->callers.cnt; i++)
-		look_at(l, install->callers.addr[i], true);
-	for (size_t i = 0; i < l->handlers.cnt && !handler; i++)
-		if (handler_leaves(l, l->handlers.addr[i], &leave->callers))
-			handler = l->handlers.addr[i];
-	insn_close(l->dec);
+		find_handlers(img, dec, install->callers.addr[i], &handlers);
+	for (size_t i = 0; i < handlers.cnt && !handler; i++)
+		if (handler_leaves(img, dec, handlers.addr[i], &leave->callers))
+			handler = handlers.addr[i];
+	insn_close(dec);
+	free(handlers.addr);
 	return handler;
 }
 
 uint64_t plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
 	const struct plan_calls *leave)
 {
-	_cleanup_free_ struct calls *in = xcalloc(1, sizeof(*in));
-	_cleanup_free_ struct calls *out = xcalloc(1, sizeof(*out));
-	struct addrs wrappers;
+	__cleanup(calls_done) struct calls in = { .of = install }, out = { .of = leave };
+	struct addrs wrappers = {};
 
 	if (img->arch != PLAN_X86_64)
 		return 0;
-	in->of = install;
-	out->of = leave;
-	calls_find(img, out);
-	if (out->callers.cnt)
-		calls_find(img, in);
-	wrappers = in->callers;
+	calls_find(img, &out);
+	if (out.callers.cnt)
+		calls_find(img, &in);
+	for (size_t i = 0; i < in.callers.cnt; i++)
+		append(&wrappers, in.callers.addr[i]);
 	for (size_t i = 0; i < img->text_cnt && wrappers.cnt; i++)
-		find_callers(img, &img->texts[i], &wrappers, in);
-	return in->callers.cnt ? handlers_look(img, in, out) : 0;
+		find_callers(img, &img->texts[i], &wrappers, &in);
+	free(wrappers.addr);
+	return in.callers.cnt ? handlers_find(img, &in, &out) : 0;
 }
