@@ -90,6 +90,7 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	_cleanup_free_ char (*numbers)[16] =
 		xcalloc(o->attach.pids.cnt + 3, sizeof(*numbers));
 	int ready[2] = { -1, -1 };
+	sigset_t ends, before;
 	pid_t parent = getpid();
 	char **argv;
 
@@ -99,8 +100,16 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	ret_running->ready_fd = ready[0];
 	argv = line_of(o, part, ready[1], numbers);
 	fflush(NULL);
+	/* A signal that ends the part must not go to this program's handler before execv(). */
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, &before);
 	ret_running->pid = fork();
 	if (!ret_running->pid) {
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		/* A kill of this process must not leave the groups of the parts. */
 		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
 			_exit(EXIT_FAILED);
@@ -109,6 +118,7 @@ static int start(const struct options *o, const struct part *part, struct runnin
 		execv("/proc/self/exe", argv);
 		_exit(EXIT_FAILED);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (ret_running->pid < 0)
 		err_sys(err, -errno, "cannot run a part of the summary");
 	close(ready[1]);

@@ -901,8 +901,10 @@ counts_no_more() { # GROUP
 
 	need_bpf
 	need_tool strace
+	# The first part gets its signal before it has executed.
 	for when in 1 2; do
-		capture -s 125 strace -qq -o /dev/null -e trace=memfd_create \
+		capture -s 125 strace -f -qq -o /dev/null -e trace=memfd_create,execve \
+			-e inject=execve:delay_enter=500000 \
 			-e inject=memfd_create:error=EMFILE:when=$when "$FUNCSNOOP" run -- "$FIX/call" add 3
 		assert_stderr "funcsnoop run: cannot run a part of the summary: Too many open files"
 	done
