@@ -203,9 +203,9 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	add_slow(rg, now, was);
 	rg->tree = o->tree ? &o->choice : NULL;
 	if (o->before || o->check_cnt) {
-		rg->after = stats_snapshot(rg);
-		if (!rg->after)
-			return -ENOMEM;
+		code = stats_snapshot(rg, &rg->after);
+		if (code)
+			return code;
 	}
 	/* By key, .top is of each function's rows; in metrics it is of their series. */
 	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))

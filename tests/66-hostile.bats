@@ -406,6 +406,26 @@ no_crash() { # WHAT
 	fsn detach g
 }
 
+@test "hostile: damaged types are reported as damage in all forms" {
+	local bytes form
+
+	need_tool bpftool
+	typed_config t ty_i8
+	fsn attach --config "$CONFIG" t --key v
+	capture "$FIX/typed" ty_i8 1
+	capture bpftool -j map dump pinned "$FOLDER/t/types"
+	read -ra bytes < <(json --argjson at "$(field_at fsn_type kind)" \
+		'.[0].value | .[$at] = "0x7f" | join(" ")')
+	capture bpftool map update pinned "$FOLDER/t/types" key 0 0 0 0 value "${bytes[@]}"
+	for form in "--by v" "--by v --format csv" "--by v --format openmetrics" "--json" \
+		"--fail-if calls>9"; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s 1 stats t $form
+		assert_stderr_match "^funcsnoop stats: cannot show statistics: .*damaged"
+	done
+	fsn detach t
+}
+
 @test "hostile: a group with too large counts gives an error and no crash" {
 	local bytes changed at value
 

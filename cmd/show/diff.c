@@ -96,15 +96,16 @@ static void snapshot_func(const struct report_group *rg, const struct types *typ
 DEFINE_ORDER(compare_names, struct saved_func,
 	strcmp(x->name, y->name) ?: strcmp(x->library, y->library))
 
-struct saved *stats_snapshot(const struct report_group *rg)
+int stats_snapshot(const struct report_group *rg, struct saved **ret_saved)
 {
 	_cleanup_saved_ struct saved *saved = xcalloc(1, sizeof(*saved));
 	_cleanup_types_ struct types *types = NULL;
 	const struct stats *s = rg->s;
 	struct saved_group *group;
+	int code = rg->keys.funcs ? types_read(s->group, &types, NULL) : 0;
 
-	if (rg->keys.funcs && types_read(s->group, &types, NULL))
-		return NULL;
+	if (code)
+		return code;
 	saved->groups = group = xcalloc(1, sizeof(*group));
 	saved->cnt = 1;
 	group->name = xstrdup(group_info(s->group).name);
@@ -113,7 +114,8 @@ struct saved *stats_snapshot(const struct report_group *rg)
 		if (stats_func_called(&s->funcs[i]))
 			snapshot_func(rg, types, &s->funcs[i], &group->funcs[group->func_cnt++]);
 	qsort(group->funcs, group->func_cnt, sizeof(*group->funcs), compare_names);
-	return TAKE_PTR(saved);
+	*ret_saved = TAKE_PTR(saved);
+	return 0;
 }
 
 /* --- comparing ------------------------------------------------------------------------------ */

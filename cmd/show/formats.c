@@ -252,8 +252,8 @@ static int table_group(
 	if (rg->diff && !(r->view->flags & VIEW_STACKS))
 		diff_summary(rg, f);
 	view->fill(&grid, r, rg);
-	if (grid.failed)
-		return -ENOMEM;
+	if (grid.code)
+		return grid.code;
 	if (r->history)
 		history_trends(r->history, group_info(rg->s->group).name, !r->choice->top, &grid);
 	out = grid.row_cnt || rg->func_cnt ? 0 : left_out(rg->whole);
@@ -315,7 +315,7 @@ static int csv_print(const struct report *r, FILE *f)
 		/* A group's name needs no quotes. */
 		snprintf(prefix, sizeof(prefix), "%s,%s", text_time(r->time_ns, when),
 			group_info(r->group[i].s->group).name);
-		code = grid.failed ? -ENOMEM : 0;
+		code = grid.code;
 		if (!code)
 			csv_rows(&grid, prefix, f);
 	}

@@ -470,7 +470,10 @@ static void label_all(struct all_labels *all, const struct named *named, size_t 
 	}
 }
 
-/* Those of all functions of @r, each group's together; -ENOMEM. End with labels_done(). */
+/*
+ * Collects the labels of all functions of @r, each group's together. Returns 0 or an error of
+ * types_read(). The caller frees *ret_labels with labels_done().
+ */
 static int labels_collect(const struct report *r, struct all_labels *ret_labels)
 {
 	_cleanup_free_ struct named *named = NULL;
@@ -829,9 +832,10 @@ static int print(const struct report *r, FILE *f, bool open)
 	__cleanup(metrics_done) struct metrics m = { .choice = r->choice, .open = open, .f = f };
 	enum figure_id ids[FIGURE_CNT];
 	size_t cnt = figure_list(USE_METRIC, ids);
+	int code = labels_collect(r, &m.labels);
 
-	if (labels_collect(r, &m.labels))
-		return -ENOMEM;
+	if (code)
+		return code;
 	for (size_t i = 0; i < cnt; i++)
 		put_family(&m, ids[i]);
 	/* Without buckets, the type is 'summary'. */

@@ -299,7 +299,7 @@ struct view {
 	const char *none; /* message if there are no rows */
 	/* Prints a form of its own for readers; NULL: the grid as a table. */
 	void (*text)(const struct report *r, const struct report_group *rg, FILE *f);
-	/* Writes its element of the JSON document. Returns 0 or -ENOMEM. */
+	/* Writes its element of the JSON document. Returns 0 or an error of types_read(). */
 	int (*json)(struct json *doc, const struct report_group *rg, FILE *f);
 };
 
@@ -420,15 +420,15 @@ void diff_make(struct report_group *rg, const struct saved_group *before,
 	const struct saved_group *after, const struct stats_choice *choice);
 
 /*
- * Returns the values of all called functions of @rg, sorted by name. Returns NULL if the types
- * cannot be read.
+ * Copies the values of all called functions of @rg, sorted by name. Returns 0 or an error of
+ * types_read(). The caller frees *ret_saved with saved_free().
  */
-struct saved *stats_snapshot(const struct report_group *rg);
+int stats_snapshot(const struct report_group *rg, struct saved **ret_saved);
 
 /*
  * stats: writes @rg's .funcs in their order, and .slow and .tree unless they are NULL. Flushes to
  * @f after each function, because buffering thousands of functions would take more memory than
- * reading them. Returns 0 or -ENOMEM.
+ * reading them. Returns 0 or an error of types_read().
  */
 int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
 

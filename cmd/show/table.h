@@ -85,7 +85,7 @@ struct grid {
 	const char *trend_title;
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
-	bool failed;       /* types or names could not be read */
+	int code;          /* 0, or the error of reading types */
 	bool is_table;     /* for readers; else for CSV */
 };
 

@@ -159,8 +159,8 @@ static void fill_slow(
 	struct out args = {}, result = {}, keys = {}, where = {};
 	struct shown_call call;
 
-	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
-	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
+	grid->code = types_read(rg->s->group, &types, NULL);
+	for (size_t i = 0; !grid->code && i < rg->slow_cnt; i++) {
 		/* A screen shows what comes first. */
 		call = report_slow(rg, types, r->history ? rg->slow_cnt - 1 - i : i);
 		fill_slow_call(grid, &call, &args, &result, &keys, &where);
@@ -664,8 +664,8 @@ static void fill_keys(struct grid *grid, const struct report *r, const struct re
 
 	if (!cgroups && (!rg->by_cnt || !report_keys_known(rg)))
 		return;
-	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
-	if (grid->failed)
+	grid->code = types_read(rg->s->group, &types, NULL);
+	if (grid->code)
 		return;
 	if (cgroups) {
 		fill_cgroups(grid, r, rg, types);
