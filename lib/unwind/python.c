@@ -88,38 +88,38 @@ static const struct fsn_python python_3_12 = { .interpreters = 40,
 
 /* Used members of _Py_DebugOffsets, after its cookie, version and free-threading flag. */
 enum {
-	SAID_INTERPRETERS,
-	SAID_NEXT_INTERPRETER,
-	SAID_THREADS,
-	SAID_NEXT_THREAD,
-	SAID_FRAME,
-	SAID_THREAD,
-	SAID_NUMBER,
-	SAID_PREVIOUS,
-	SAID_CODE,
-	SAID_AT,
-	SAID_OWNER,
-	SAID_FILE,
-	SAID_NAME,
-	SAID_LINES,
-	SAID_FIRST_LINE,
-	SAID_INSTRUCTIONS,
-	SAID_TYPE,
-	SAID_BYTES_LEN,
-	SAID_BYTES,
-	SAID_TEXT_STATE,
-	SAID_TEXT_LEN,
-	SAID_ASCII,
-	SAID_CNT
+	OFFSET_INTERPRETERS,
+	OFFSET_NEXT_INTERPRETER,
+	OFFSET_THREADS,
+	OFFSET_NEXT_THREAD,
+	OFFSET_FRAME,
+	OFFSET_THREAD,
+	OFFSET_NUMBER,
+	OFFSET_PREVIOUS,
+	OFFSET_CODE,
+	OFFSET_AT,
+	OFFSET_OWNER,
+	OFFSET_FILE,
+	OFFSET_NAME,
+	OFFSET_LINES,
+	OFFSET_FIRST_LINE,
+	OFFSET_INSTRUCTIONS,
+	OFFSET_TYPE,
+	OFFSET_BYTES_LEN,
+	OFFSET_BYTES,
+	OFFSET_TEXT_STATE,
+	OFFSET_TEXT_LEN,
+	OFFSET_ASCII,
+	OFFSET_CNT
 };
 
-#define SAID_WORDS 81
+#define OFFSET_WORDS 81
 
 /* Word indices of these members in 3.13 (Include/internal/pycore_runtime.h), ... */
-static const uint8_t said_3_13[SAID_CNT] = { 5, 8, 9, 21, 23, 24, 25, 29, 30, 31, 33, 35,
+static const uint8_t words_3_13[OFFSET_CNT] = { 5, 8, 9, 21, 23, 24, 25, 29, 30, 31, 33, 35,
 	37, 38, 39, 43, 45, 65, 66, 68, 69, 70 };
 /* ... and in 3.14 (pycore_debug_offsets.h). */
-static const uint8_t said_3_14[SAID_CNT] = { 5, 8, 9, 24, 26, 27, 28, 32, 33, 34, 36, 40,
+static const uint8_t words_3_14[OFFSET_CNT] = { 5, 8, 9, 24, 26, 27, 28, 32, 33, 34, 36, 40,
 	42, 43, 44, 48, 51, 75, 76, 78, 79, 80 };
 
 /* Reads @size bytes of the file at @addr; false if there are fewer. */
@@ -138,53 +138,58 @@ static bool read_file(const struct elf_file *elf, uint64_t addr, void *ret, size
 /*
  * Free-threaded interpreters have other layouts of objects, texts and code, and are not supported.
  */
-static bool is_known(const uint64_t words[SAID_WORDS], unsigned int minor)
+static bool is_known(const uint64_t words[OFFSET_WORDS], unsigned int minor)
 {
 	return !memcmp(words, "xdebugpy", 8) && words[1] >> 16 == (0x0300 | minor) &&
 		!words[2];
 }
 
-static int layout_said(const struct elf_file *elf, uint64_t runtime, unsigned int minor,
-	struct fsn_python *l)
+/*
+ * Reads the _Py_DebugOffsets of Python 3.@minor at the start of @runtime. Returns -ENOENT if they are
+ * of another build, or -EPROTO if an offset does not fit or differs from a constant of the BPF
+ * programs.
+ */
+static int layout_from_debug_offsets(const struct elf_file *elf, uint64_t runtime,
+	unsigned int minor, struct fsn_python *l)
 {
-	const uint8_t *where = minor == 13 ? said_3_13 : said_3_14;
-	uint64_t words[SAID_WORDS], said[SAID_CNT];
+	const uint8_t *where = minor == 13 ? words_3_13 : words_3_14;
+	uint64_t words[OFFSET_WORDS], offset[OFFSET_CNT];
 
 	if (!read_file(elf, runtime, words, sizeof(words)) || !is_known(words, minor))
 		return -ENOENT;
-	for (size_t i = 0; i < SAID_CNT; i++) {
-		said[i] = words[where[i]];
-		if (said[i] > INT16_MAX)
+	for (size_t i = 0; i < OFFSET_CNT; i++) {
+		offset[i] = words[where[i]];
+		if (offset[i] > INT16_MAX)
 			return -EPROTO;
 	}
-	if (said[SAID_BYTES_LEN] != FSN_PYTHON_BYTES_LEN ||
-		said[SAID_BYTES] != FSN_PYTHON_BYTES ||
-		said[SAID_TEXT_LEN] != FSN_PYTHON_TEXT_LEN ||
-		said[SAID_TEXT_STATE] != FSN_PYTHON_TEXT_STATE)
+	if (offset[OFFSET_BYTES_LEN] != FSN_PYTHON_BYTES_LEN ||
+		offset[OFFSET_BYTES] != FSN_PYTHON_BYTES ||
+		offset[OFFSET_TEXT_LEN] != FSN_PYTHON_TEXT_LEN ||
+		offset[OFFSET_TEXT_STATE] != FSN_PYTHON_TEXT_STATE)
 		return -EPROTO;
 	*l = (struct fsn_python) {
-		.interpreters = (uint16_t)said[SAID_INTERPRETERS],
-		.next_interpreter = (uint16_t)said[SAID_NEXT_INTERPRETER],
-		.threads = (uint16_t)said[SAID_THREADS],
-		.next_thread = (uint16_t)said[SAID_NEXT_THREAD],
-		.thread = (uint16_t)said[SAID_THREAD],
-		.number = (uint16_t)said[SAID_NUMBER],
-		.frame = (uint16_t)said[SAID_FRAME],
+		.interpreters = (uint16_t)offset[OFFSET_INTERPRETERS],
+		.next_interpreter = (uint16_t)offset[OFFSET_NEXT_INTERPRETER],
+		.threads = (uint16_t)offset[OFFSET_THREADS],
+		.next_thread = (uint16_t)offset[OFFSET_NEXT_THREAD],
+		.thread = (uint16_t)offset[OFFSET_THREAD],
+		.number = (uint16_t)offset[OFFSET_NUMBER],
+		.frame = (uint16_t)offset[OFFSET_FRAME],
 		.in_cframe = -1,
 		.how = FSN_PYTHON_SHIM,
 		.shim = OWNED_BY_CSTACK,
-		.code = (uint16_t)said[SAID_CODE],
-		.previous = (uint16_t)said[SAID_PREVIOUS],
-		.at = (uint16_t)said[SAID_AT],
-		.owner = (uint16_t)said[SAID_OWNER],
-		.file = (uint16_t)said[SAID_FILE],
-		.name = (uint16_t)said[SAID_NAME],
-		.lines = (uint16_t)said[SAID_LINES],
-		.first_line = (uint16_t)said[SAID_FIRST_LINE],
-		.instructions = (uint16_t)said[SAID_INSTRUCTIONS],
-		.type = (uint16_t)said[SAID_TYPE],
-		.ascii = (uint16_t)said[SAID_ASCII],
-		.compact = (uint16_t)(said[SAID_ASCII] + 16),
+		.code = (uint16_t)offset[OFFSET_CODE],
+		.previous = (uint16_t)offset[OFFSET_PREVIOUS],
+		.at = (uint16_t)offset[OFFSET_AT],
+		.owner = (uint16_t)offset[OFFSET_OWNER],
+		.file = (uint16_t)offset[OFFSET_FILE],
+		.name = (uint16_t)offset[OFFSET_NAME],
+		.lines = (uint16_t)offset[OFFSET_LINES],
+		.first_line = (uint16_t)offset[OFFSET_FIRST_LINE],
+		.instructions = (uint16_t)offset[OFFSET_INSTRUCTIONS],
+		.type = (uint16_t)offset[OFFSET_TYPE],
+		.ascii = (uint16_t)offset[OFFSET_ASCII],
+		.compact = (uint16_t)(offset[OFFSET_ASCII] + 16),
 	};
 	return 0;
 }
@@ -250,7 +255,7 @@ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout
 		break;
 	case 13:
 	case 14:
-		code = layout_said(elf, runtime, minor, &l);
+		code = layout_from_debug_offsets(elf, runtime, minor, &l);
 		break;
 	default:
 		return -ENOENT;

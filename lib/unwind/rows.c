@@ -283,7 +283,7 @@ static void define_cfa(struct run *r, uint64_t reg, int64_t cfa)
 	r->now.cfa = cfa;
 }
 
-/* CFA instructions. Returns false if @op is another one. */
+/* Executes @op if it defines the CFA. Returns false if it does not. */
 static bool step_cfa(struct run *r, struct eh_reader *i, uint8_t op)
 {
 	uint64_t reg = r->now.reg;
@@ -312,10 +312,10 @@ static bool step_cfa(struct run *r, struct eh_reader *i, uint8_t op)
 	return true;
 }
 
-/* Register instructions. Returns false if @op is another one. */
+/* Executes @op if it is a rule for a register. Returns false if it is not. */
 static bool step_reg(struct run *r, struct eh_reader *i, uint8_t op)
 {
-	uint64_t reg = op == DW_CFA_GNU_args_size ? 0 : eh_read_leb(i, false);
+	uint64_t reg = eh_read_leb(i, false);
 
 	switch (op) {
 	case DW_CFA_offset_extended:
@@ -346,9 +346,6 @@ static bool step_reg(struct run *r, struct eh_reader *i, uint8_t op)
 		eh_read_leb(i, false);
 		set_rule(r, reg, RULE_OTHER, 0);
 		break;
-	case DW_CFA_GNU_args_size:
-		eh_read_leb(i, false);
-		break;
 	default:
 		return false;
 	}
@@ -371,6 +368,7 @@ static void recall(struct run *r, struct eh_reader *i)
 		r->now = r->saved[--r->saved_cnt];
 }
 
+/* Executes one instruction. Sets .bad of @i if it is unknown. Returns 0 or -EFBIG. */
 static int step(struct run *r, struct eh_reader *i)
 {
 	uint8_t op = eh_read_bytes(i, 1), low = op & 0x3f;
@@ -399,6 +397,9 @@ static int step(struct run *r, struct eh_reader *i)
 		return 0;
 	case DW_CFA_restore_state:
 		recall(r, i);
+		return 0;
+	case DW_CFA_GNU_args_size: /* only landing pads of exceptions need it */
+		eh_read_leb(i, false);
 		return 0;
 	}
 	if (!step_cfa(r, i, op) && !step_reg(r, i, op))
