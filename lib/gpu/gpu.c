@@ -34,7 +34,7 @@ struct stream {
 	 * them.
 	 */
 	volatile unsigned short *wanted, *duty; /* .duty: indexed as in FSN_GPU_DUTIES */
-	void (*hand)(const struct fsn_gpu_batch *b);
+	void (*send)(const struct fsn_gpu_batch *b); /* the function that tracers probe */
 	uint32_t kinds[2]; /* of CUPTI activity; 0: none */
 };
 
@@ -137,7 +137,7 @@ static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
 };
 
 /* True if a listener requests the launching calls of kernels. */
-static bool launches_asked(void)
+static bool launches_wanted(void)
 {
 	return funcsnoop_gpu_launches_wanted;
 }
@@ -146,7 +146,7 @@ static bool launches_asked(void)
  * Returns the requested period in seconds, of which one is recorded; 0: record always. The shortest
  * period satisfies all listeners. A listener without a period requests everything.
  */
-static unsigned int period_asked(enum stream_of s)
+static unsigned int period_wanted(enum stream_of s)
 {
 	unsigned int i = 0;
 
@@ -330,7 +330,7 @@ int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
 }
 
 #define POLL_NS       100000000L /* interval at which the thread checks for listeners */
-#define TOLD_EVERY    10         /* intervals between two reports of the state */
+#define REPORT_EVERY  10         /* intervals between two reports of the state */
 #define FLUSH_MS      1000
 #define DUTY_MAX      3600 /* s */
 #define BUFFER_BYTES  (1U << 20)
@@ -416,7 +416,8 @@ static void read_clocks(void)
 	}
 }
 
-static void hand_out(enum stream_of s)
+/* Passes the batch of @s and the state to tracers, and empties it. */
+static void batch_send(enum stream_of s)
 {
 	struct fsn_gpu_batch *b = &gpu.batch[s];
 
@@ -428,7 +429,7 @@ static void hand_out(enum stream_of s)
 	b->period_s = gpu.duty[s].period_s;
 	memcpy(b->who, gpu.who, sizeof(b->who));
 	if (*streams[s].wanted)
-		streams[s].hand(b);
+		streams[s].send(b);
 	b->cnt = 0;
 }
 
@@ -480,7 +481,7 @@ static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_
 	b->record[b->cnt].start = gpu.clock_known && start > gpu.ahead ? start - gpu.ahead : 0;
 	b->record[b->cnt].ns = start && end >= start ? end - start : FSN_GPU_UNTIMED;
 	if (++b->cnt == FSN_GPU_BATCH)
-		hand_out(s);
+		batch_send(s);
 }
 
 /* Numbered as in CUpti_ActivityMemcpyKind. */
@@ -555,6 +556,7 @@ static void take_calls(uint8_t *buffer, size_t valid)
 			launches_keep(record);
 }
 
+/* Sends the records in the first @valid bytes of @buffer. */
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	size_t dropped = 0;
@@ -582,14 +584,14 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	gpu.last = now_s();
 	for (int s = 0; s < STREAM_CNT; s++)
 		if (gpu.batch[s].cnt)
-			hand_out(s);
+			batch_send(s);
 }
 
 /*
  * CUPTI may also call back in a forked child, where the locks are in the state in which the
  * parent's threads held them. A child has no GPU and nothing to report.
  */
-static bool is_heir(void)
+static bool is_forked_child(void)
 {
 	return gpu.pid != getpid();
 }
@@ -599,7 +601,7 @@ static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret
 {
 	*ret_buffer = NULL;
 	*ret_size = *ret_records = 0;
-	if (is_heir())
+	if (is_forked_child())
 		return;
 	pthread_mutex_lock(&pool);
 	if (gpu.free_cnt) {
@@ -625,7 +627,7 @@ static bool is_own(const uint8_t *buffer)
 static void buffer_completed(
 	void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	if (!buffer || is_heir())
+	if (!buffer || is_forked_child())
 		return;
 	pthread_mutex_lock(&lock);
 	take_buffer(context, stream, buffer, valid);
@@ -655,7 +657,7 @@ static void at_exit(void)
 {
 	struct timespec until;
 
-	if (gpu.ended || is_heir())
+	if (gpu.ended || is_forked_child())
 		return;
 	gpu.ended = true;
 	(void)clock_gettime(CLOCK_REALTIME, &until);
@@ -731,7 +733,7 @@ static void record_calls(bool on)
 static bool in_window(enum stream_of s)
 {
 	struct duty *d = &gpu.duty[s];
-	unsigned int period_s = gpu.own.period_s ? gpu.own.period_s : period_asked(s);
+	unsigned int period_s = gpu.own.period_s ? gpu.own.period_s : period_wanted(s);
 
 	if (gpu.own.period_s)
 		*d = gpu.own;
@@ -740,7 +742,11 @@ static bool in_window(enum stream_of s)
 	return !period_s || (now_s() - d->begun) % period_s < d->window_s;
 }
 
-static bool look(bool tell)
+/*
+ * Starts and stops recording of each stream as listeners and duty cycles require. With @report also
+ * sends the state to listeners. Returns true if a stream is recorded.
+ */
+static bool recording_update(bool report)
 {
 	bool any = false, calls;
 
@@ -755,18 +761,19 @@ static bool look(bool tell)
 		else if (!now && gpu.on[s])
 			stop(s);
 		any |= gpu.on[s];
-		if (!wanted || !tell)
+		if (!wanted || !report)
 			continue;
 		pthread_mutex_lock(&lock);
-		hand_out(s);
+		batch_send(s);
 		pthread_mutex_unlock(&lock);
 	}
-	calls = gpu.on[KERNELS] && launches_asked();
+	calls = gpu.on[KERNELS] && launches_wanted();
 	if (calls != gpu.calls)
 		record_calls(calls);
 	return any;
 }
 
+/* The thread of this library: never returns. */
 static void *run(void *unused)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
@@ -775,9 +782,9 @@ static void *run(void *unused)
 
 	for (;;) {
 		pthread_mutex_lock(&turn);
-		any = look(turns % TOLD_EVERY == 1);
+		any = recording_update(turns % REPORT_EVERY == 1);
 		/* This libcupti cannot flush periodically. */
-		if (any && !gpu.cupti.flush_period && turns % TOLD_EVERY == 0)
+		if (any && !gpu.cupti.flush_period && turns % REPORT_EVERY == 0)
 			(void)gpu.cupti.flush(0);
 		pthread_mutex_unlock(&turn);
 		turns++;
