@@ -404,7 +404,91 @@ struct bare {
 	void *arg;
 };
 
-/* Everything in GROUP~, working, without a name yet. */
+/* Chooses the BPF programs of @probes, and what they need for kinds of probes. */
+static void spec_programs(
+	struct engine_spec *spec, const struct draft *draft, const struct probes *probes)
+{
+	for (size_t i = 0; i < probes->list_cnt; i++) {
+		const struct probe_list *list = &probes->lists[i];
+
+		if (!list->probes.cnt)
+			continue;
+		if (list->prog == ENGINE_WAIT)
+			choose_waits(list, spec->waits);
+		if (list->prog == ENGINE_SYS_ENTER)
+			spec->futex_waits = has_offset(list, FSN_FUTEX_WAIT);
+		if (list->prog == ENGINE_FENTRY)
+			spec->clone_first = &list->probes;
+		spec->progs |= 1U << list->prog;
+	}
+	if (probes->place_cnt)
+		spec->progs |= 1U << ENGINE_END | 1U << ENGINE_ENTRY;
+	spec->traces_calls = spec->progs & (1U << ENGINE_SYS_ENTER);
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		spec->samples |= draft->targets[i].limit == LIMIT_SAMPLED;
+}
+
+/* Returns what the BPF programs and maps of the group need. */
+static struct engine_spec spec_of(const struct draft *draft, const struct attach_opts *opts,
+	enum link_mode mode, const struct price *price, const struct description *desc,
+	const struct probes *probes)
+{
+	enum kind_stacks stacks = draft->targets[0].kind->stacks;
+	/*
+	 * Sampled threads are not stopped: they may be in system calls that a stop would interrupt.
+	 */
+	bool stack_holds = opts->stack_cnt && opts->unborn && opts->kept &&
+		stacks == STACKS_OF_CALLS;
+	struct engine_spec spec = {
+		.mode = mode,
+		.fn_cnt = draft->probed_cnt,
+		.timed_cnt = draft->timed_cnt,
+		.lib_cnt = draft->objects.cnt,
+		.place_cnt = draft->place_cnt,
+		.processes = opts->processes,
+		.children = opts->children,
+		.sample = opts->sample,
+		.nesting = opts->nesting,
+		.split = opts->split,
+		.holds = opts->holds,
+		.keys = opts->keys,
+		.block_cnt = opts->blocks,
+		.rate = opts->rate ? opts->rate : RATE_USUAL,
+		.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS,
+		.bound = desc->sheds && !guard_is_off() ? opts->budget.share : 0,
+		.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
+		.step_ns = opts->raw ? 0 : price->whole_ns[PRICE_STEPPED][PRICE_COUNT],
+		.stack_cnt = opts->stack_cnt,
+		.stacks_of = opts->stacks_of,
+		.stacks = stacks,
+		.python = opts->stack_cnt && (opts->stacks_python || stacks == STACKS_OF_THREADS),
+		.stack_holds = stack_holds,
+		.pauses = opts->holds || opts->held || stack_holds,
+		.type_cnt = desc->types.type_cnt,
+		.name_cnt = desc->types.name_cnt,
+		.text_bytes = desc->text.len,
+		.has_more = desc->has_more,
+		.judged = desc->judged,
+		.zero_frees = desc->zero_frees,
+		.other_regs = desc->other_regs,
+		.wide = desc->wide,
+		.key_wide = desc->key_wide,
+		.key_late = desc->key_late,
+		.wakers = desc->wakers,
+		.asked = desc->asked,
+		.jump_cnt = probes->jump_cnt,
+		.follows = probes->follows,
+		.goroutines = probes->goroutines,
+		.source_cnt = probes->source_cnt,
+		.spans = probes->spans,
+	};
+
+	memcpy(spec.key_kinds, desc->key_kinds, sizeof(spec.key_kinds));
+	spec_programs(&spec, draft, probes);
+	return spec;
+}
+
+/* Makes the group in its stage directory @dir_fd: counting, but without a name yet. */
 static int build(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, const struct bare *bare, int dir_fd,
 	struct attach_report *ret_report, struct err *err)
@@ -413,85 +497,26 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	__cleanup(probes_done) struct probes probes = {};
 	_cleanup_engine_ struct engine *e = NULL;
 	struct fsn_meta meta = {};
-	struct engine_spec spec = {
-		.fn_cnt = draft->probed_cnt,
-		.timed_cnt = draft->timed_cnt,
-		.lib_cnt = draft->objects.cnt,
-		.processes = opts->processes,
-		.children = opts->children,
-		.sample = opts->sample,
-		.nesting = opts->nesting,
-		.split = opts->split,
-		.holds = opts->holds,
-	};
+	enum link_mode mode = LINK_AUTO;
+	struct engine_spec spec;
 	struct filter filter = opts->filter;
 	bool by_pid;
 	int code;
 
-	code = choose_mode(opts->link, &spec.mode, err);
+	code = choose_mode(opts->link, &mode, err);
 	if (!code)
-		code = description_new(draft, opts, opts->raw ? NULL : price, spec.mode, &desc, err);
+		code = description_new(draft, opts, opts->raw ? NULL : price, mode, &desc, err);
 	if (!code)
-		code = probes_new(draft, spec.mode, &probes, err);
+		code = probes_new(draft, mode, &probes, err);
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = object_check(draft->objects.object[i], err);
 	if (code)
 		return code;
-	spec.type_cnt = desc.types.type_cnt;
-	spec.name_cnt = desc.types.name_cnt;
-	spec.text_bytes = desc.text.len;
-	spec.has_more = desc.has_more;
-	spec.judged = desc.judged;
-	spec.zero_frees = desc.zero_frees;
-	spec.other_regs = desc.other_regs;
-	spec.wide = desc.wide;
-	spec.bound = desc.sheds && !guard_is_off() ? opts->budget.share : 0;
-	spec.keys = opts->keys;
-	spec.key_wide = desc.key_wide;
-	memcpy(spec.key_kinds, desc.key_kinds, sizeof(spec.key_kinds));
-	spec.key_late = desc.key_late;
-	spec.wakers = desc.wakers;
-	spec.asked = desc.asked;
-	spec.block_cnt = opts->blocks;
-	spec.stack_cnt = opts->stack_cnt;
-	spec.stacks_of = opts->stacks_of;
-	spec.stacks = draft->targets[0].kind->stacks;
-	spec.python = opts->stack_cnt && (opts->stacks_python || spec.stacks == STACKS_OF_THREADS);
-	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
-	spec.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS;
-	/*
-	 * Sampled threads are not stopped: they may be in system calls that a stop would interrupt.
-	 */
-	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept &&
-		spec.stacks == STACKS_OF_CALLS;
-	spec.pauses = opts->holds || opts->held || spec.stack_holds;
-	spec.jump_cnt = probes.jump_cnt;
-	spec.follows = probes.follows;
-	spec.goroutines = probes.goroutines;
-	spec.source_cnt = probes.source_cnt;
-	spec.spans = probes.spans;
-	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
-	spec.step_ns = opts->raw ? 0 : price->whole_ns[PRICE_STEPPED][PRICE_COUNT];
-	spec.place_cnt = draft->place_cnt;
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		spec.samples |= draft->targets[i].limit == LIMIT_SAMPLED;
-	for (size_t i = 0; i < probes.list_cnt; i++)
-		if (probes.lists[i].probes.cnt) {
-			if (probes.lists[i].prog == ENGINE_WAIT)
-				choose_waits(&probes.lists[i], spec.waits);
-			if (probes.lists[i].prog == ENGINE_SYS_ENTER)
-				spec.futex_waits = has_offset(&probes.lists[i], FSN_FUTEX_WAIT);
-			spec.progs |= 1U << probes.lists[i].prog;
-			if (probes.lists[i].prog == ENGINE_FENTRY)
-				spec.clone_first = &probes.lists[i].probes;
-		}
-	if (probes.place_cnt)
-		spec.progs |= 1U << ENGINE_END | 1U << ENGINE_ENTRY;
-	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
+	spec = spec_of(draft, opts, mode, price, &desc, &probes);
 	/* Groups of samples and waits record nothing. */
 	spec.crashes = !bare && !opts->holds &&
 		!(spec.progs & (1U << ENGINE_SAMPLE | 1U << ENGINE_WAIT));
-	by_pid = attach_links_by_pid(draft, opts, spec.mode);
+	by_pid = attach_links_by_pid(draft, opts, mode);
 	if (opts->pids_fd > 0)
 		filter.pid_cnt = 0;
 	code = engine_new(&spec, &e, err);

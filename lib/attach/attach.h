@@ -143,61 +143,60 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
 
 /*
- * Finds out how often functions of @draft are called (stage_count() says how), and cuts @draft by
- * draft_limit() to @opts->budget.share; sets the rest of @opts->budget. Does nothing if all functions
- * must be kept, if the processes are yet to start, and with links of perf events, which attach too
- * slowly. A command that is killed meanwhile leaves nothing behind. Errors as of attach_draft(), and
- * of draft_limit() when no function would be left. @how are the options that @draft was made by.
+ * Counts the calls of functions of @draft for a moment, limits @draft by draft_limit() to
+ * @opts->budget.share, and sets the rest of @opts->budget. @how are the options of draft_new().
+ *
+ * Does nothing if all functions must be kept, if the processes have not started, or with perf links,
+ * which attach too slowly. A killed command leaves nothing in bpffs. Returns 0, an error of
+ * attach_draft(), or an error of draft_limit() if no function would be left.
  */
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
-/* bound.c: true if functions of @draft can be sampled, only counted or left out. */
+/* True if functions of @draft can be sampled, only counted or left out. */
 bool bound_can_limit(const struct draft *draft);
 
-/* --- bound.c: functions that become too expensive while the group counts ---------------------------------- */
+/* --- bound.c: functions that become too expensive while the group counts -------------------- */
 
 /*
- * Watches what an attached group costs, and removes probes of functions that are called so often
- * that it is over its bound: of those that need not be kept, the most expensive first.
+ * Watches the overhead of an attached group. If it exceeds the bound, removes the probes of functions
+ * that need not be kept, the most expensive ones first.
  *
- * A link that holds such a function is replaced by one without it: calls of the other functions are
- * counted once each meanwhile, and those in progress are not timed. A function whose probes are
- * removed has no numbers any more: its record says that it is left out. Links of perf events stay,
- * and so do those of kernels that do not tell what a link is of (to 6.7).
+ * A link with such a function is replaced by a link without it. Meanwhile, calls of its other
+ * functions are counted once, but calls in progress are not timed. A function without probes has no
+ * numbers any more: its record marks it as left out. Perf links stay, and so do links whose probes
+ * the kernel does not report (before 6.8).
  */
 struct shed;
 
 /*
- * *@ret_shed is NULL if there is nothing to watch: no bound, or prices that are not known. @draft must
- * outlive it. -ENOMEM, and what opening the group gives.
+ * *@ret_shed is NULL if there is nothing to watch: there is no bound, or the overhead of probes is not
+ * known. @draft and @fs must outlive it. Returns 0 or an error of group_open(). The caller frees it
+ * with shed_free().
  */
 _must_check_ int shed_new(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, struct bpffs *fs, struct shed **ret_shed);
-
-/*
- * The same of group @name, by its pins: functions of files in other mount namespaces stay. -ENOENT if it
- * has no bound. @fs must outlive it.
- */
-struct procs;
-
 void shed_free(struct shed *s);
 
-/* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */
+/* Checks the overhead after shed_left_ns(). Takes the lock of @fs to remove probes. */
 void shed_step(struct shed *s);
 uint64_t shed_left_ns(const struct shed *s);
 
-/* Above 0: the share, in millionths, that functions cost which must be kept: it is over the bound. */
+/*
+ * Returns the overhead of functions that must be kept, in millionths of the CPU time, if that alone
+ * exceeds the bound; otherwise 0.
+ */
 uint64_t shed_over_share(const struct shed *s);
 
-/* Marks targets of @draft, that of shed_new(), as left out. Returns how many it has left out. */
+/* Marks targets of @draft, that of shed_new(), as left out. Returns their number. */
 size_t shed_tell(const struct shed *s, struct draft *draft);
 
-/* --- bound.c: new groups after their command has ended --------------------------------------------- */
+/* --- bound.c: new groups after their command has ended -------------------------------------- */
 
 /*
- * A process that stays for GUARD_NS after this one has ended, and watches the groups of
- * guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
+ * Starts a process that continues for GUARD_NS after this one has exited. It watches the overhead of
+ * the groups of guard_tell() as shed_step() does, and exits with the last of them. The caller closes
+ * *@ret_fd.
  */
 #define GUARD_NS 10000000000ULL
 _must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);
@@ -210,13 +209,16 @@ bool guard_is_off(void);
  * Creates unwind tables for files that stack walks of @g have met without one, because the process
  * or library was loaded after the attach. With @everywhere searches all processes for these files,
  * otherwise those that met them. Does nothing if @g is not open for writing, or if another command
- * holds the lock of @fs. Returns 0, -ENOMEM or an error of bpf(2).
+ * holds the lock of @fs. Returns 0 or an error of bpf(2).
  */
 struct group;
 _must_check_ int stacks_meet(
 	struct bpffs *fs, const struct group *g, bool everywhere, struct err *err);
 
-/* How often one was met: as long as it stays the same, there is nothing new for stacks_meet(). */
+/*
+ * Returns how often stack walks have met such a file. While this number is the same, stacks_meet()
+ * has nothing to do.
+ */
 uint32_t stacks_met(const struct group *g);
 
 /* --- threads.c: stacks of threads that sleep, without touching them --------------------------- */
@@ -224,8 +226,9 @@ uint32_t stacks_met(const struct group *g);
 struct thread_stacks;
 
 /*
- * With @lines frames have theirs, and what is inlined there. -EPERM, -ENOMEM and what bpf(2) gives.
- * Free with thread_stacks_free().
+ * Loads the BPF program that reads the registers of sleeping threads. With @lines, frames have source
+ * lines and inlined functions. Returns 0, -EPERM without the privileges, or an error of bpf(2). The
+ * caller frees *@ret_stacks with thread_stacks_free().
  */
 _must_check_ int thread_stacks_new(
 	bool lines, struct thread_stacks **ret_stacks, struct err *err);
@@ -235,28 +238,29 @@ DEFINE_CLEANUP(thread_stacks, struct thread_stacks *, thread_stacks_free)
 
 struct thread_frame {
 	const char *name; /* a function, or "FILE+0xOFFSET", or an address */
-	const char *text; /* the same with the line; NULL: of Python */
-	const char *file; /* or NULL */
-	uint64_t offset;  /* in that, or an address */
-	bool is_source;   /* one of Python: .file is what it was made from */
-	const char *source; /* else that, or NULL, */
-	unsigned int line; /* and the line in it; 0: on none, or not known */
-	bool inlined;     /* into the next */
+	const char *text; /* .name with the source line; NULL: a Python frame */
+	const char *file; /* that contains the code; NULL: not known */
+	uint64_t offset;  /* in .file; an address if .file is NULL */
+	bool is_source;   /* a Python frame: .file is its source file */
+	const char *source; /* source file of another frame, or NULL */
+	unsigned int line; /* in the source file; 0: not known */
+	bool inlined;     /* into the function of the next frame */
 };
 
 /*
- * The stack of thread @tid of process @pid, innermost frame first, with Python's own where its
- * interpreter's are, if they can be read; it and its strings belong to @s until the next call.
- * Read from its memory by the registers that it had when it went to sleep, and good only if it has
- * slept on meanwhile: -EBUSY where it has not, or runs.
- * -ESRCH, -EPERM, -ENOMEM.
+ * Unwinds the stack of the sleeping thread @tid of process @pid, innermost frame first. Python frames
+ * replace frames of the interpreter if they can be read. The frames and their strings belong to @s
+ * until the next call.
+ *
+ * Reads the memory of the process, starting with the registers that the thread had when it went to
+ * sleep. Returns 0, -EBUSY if the thread runs or has run meanwhile, -ESRCH if it has exited, or -EPERM.
  */
 _must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end);
 
 /*
- * The same for processes that died: nothing of the kernel is needed. thread_stacks_of_crash() makes
- * the stack of @crash, a record of @g; *ret_frames is NULL if it was not kept.
+ * The same for processes that have exited, without a BPF program. thread_stacks_of_crash() names the
+ * frames of @crash, a record of @g; *@ret_frames is NULL if its stack was not recorded.
  */
 struct fsn_crash;
 void thread_stacks_new_dead(bool lines, struct thread_stacks **ret_stacks);
@@ -264,9 +268,9 @@ void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
 	const struct fsn_crash *crash, const struct thread_frame **ret_frames, size_t *ret_cnt,
 	enum fsn_walk_end *ret_end);
 
-/* --- what probes take here ------------------------------------------------------------------ */
+/* --- the overhead of probes on this machine ------------------------------------------------ */
 
-/* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */
+/* Two windows that differ by more, in thousandths, are noise: the result is not reliable. */
 #define CALIBRATION_STEADY 30
 
 struct calibration {
@@ -275,22 +279,22 @@ struct calibration {
 };
 
 /*
- * What was measured of links of @mode since the last boot, by these very programs: those of
- * another build may take another time.
+ * Reads the cached result of calibrate() for links of @mode. Returns false if there is none since the
+ * boot for the BPF programs of this build.
  */
 bool calibration_read(enum link_mode mode, struct calibration *ret_calibration);
 
 /*
- * Probes functions of this program for a moment by links of @mode, not LINK_AUTO, and times
- * them. Needs what attach needs, and the lock of @fs. Keeps the result until the next boot.
- * Takes a quarter of a second, most of it for the links to come and go.
+ * Probes functions of this program for a moment by links of @mode, which is not LINK_AUTO, and
+ * measures their calls. Needs the privileges of attach_draft(), and takes the lock of @fs. Caches the
+ * result until the next boot. It takes a quarter of a second, most of it to attach and detach.
  */
 int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
 	struct err *err);
 
 /*
- * The same for system calls that are targets, into @price: what was measured of them, and measuring
- * it, for which all processes pay. False: it is not known.
+ * The same for probes on system calls, whose overhead is added to @price. Measuring it slows down the
+ * system calls of all processes for a moment.
  */
 bool calibration_read_calls(struct price *price);
 int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err);

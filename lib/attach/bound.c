@@ -179,7 +179,7 @@ struct handing {
 
 struct old_link {
 	int fd;    /* -1: not replaced */
-	bool ends; /* it has no probes of entries */
+	bool ends; /* it has probes of returns only */
 };
 
 static unsigned int turn_of(const struct link_multi_info *link)
@@ -211,9 +211,10 @@ static void mark_gone(struct handing *h, const struct link_multi_info *link)
 }
 
 /*
- * Replaces link @name unless its parity is that of @turn. Attaches the new link before it unpins the
- * old one (bpf/call.bpf.h). *@ret_old is the old link, which the caller closes; unchanged if nothing
- * was replaced.
+ * Replaces link @name by one without the left-out functions, unless its parity is that of @turn or it
+ * has none of them. Attaches the new link before it unpins the old one (bpf/call.bpf.h). *@ret_old is
+ * the old link, which the caller closes; unchanged if nothing was replaced. Returns 0, or the error
+ * that keeps the old link in place.
  */
 static int replace_link(
 	struct handing *h, const char *name, uint32_t turn, struct old_link *ret_old)

@@ -704,6 +704,10 @@ static void set_ends(struct draft *draft, const uint64_t *offsets, const struct 
 	w->counters.fn_cnt = draft->probed_cnt;
 }
 
+/*
+ * Drafts a group of the calibration functions of this program, by their file offsets, and sets the
+ * places of returns that it is to measure: set_ends().
+ */
 static int make_draft(struct draft **ret_draft, struct windows *w, struct err *err)
 {
 	static const char *const libs[] = { "/proc/self/exe" };
