@@ -45,7 +45,7 @@ static bool parse_id(const char *text, unsigned int *ret_id)
 int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err)
 {
 	_cleanup_free_ char *user = xstrdup(text);
-	char *group = user ? strchr(user, ':') : NULL;
+	char *group = strchr(user, ':');
 	uid_t uid = (uid_t)-1;
 	gid_t gid = (gid_t)-1;
 	struct passwd *pw;

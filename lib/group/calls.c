@@ -450,7 +450,10 @@ static int slots_collect(const struct group *g, struct fsn_set *sets, struct swe
 	return 0;
 }
 
-/* Lists calls in progress; with @dead instead those that cannot return. */
+/*
+ * Lists calls in progress; with @dead instead those that cannot return. The caller frees *@ret_calls.
+ * Returns 0, or the error of reading the map.
+ */
 static int read_calls(const struct group *g, bool dead, struct slot_call **ret_calls,
 	size_t *ret_cnt, struct err *err)
 {

@@ -382,7 +382,8 @@ static int write_said(const struct group *g, const struct fsn_said *said, struct
 }
 
 /*
- * Writes the unused half of the conditions. *@ret_set is the flag that makes the programs use it.
+ * Writes the condition to the half of the map that the BPF programs do not read now, and its text for
+ * readers. *@ret_set are the flags that make the BPF programs use it; 0: no condition.
  */
 static int write_condition(struct rewrite *r, uint32_t on, uint32_t *ret_set, struct err *err)
 {

@@ -360,7 +360,10 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 	return 0;
 }
 
-/* Returns -ENOENT if the function has no such argument, or -EINVAL if it cannot be used. */
+/*
+ * Binds @name, part @i of the keys or, with @is_sum, of the sums, to function @f. Returns 0, -ENOENT if
+ * the function has no such argument, or -EINVAL with the reason in *@ret_why if it cannot be used.
+ */
 static int bind_part(const struct condition_func *f, const struct key_name *name, size_t i,
 	bool is_sum, struct fsn_part *ret, const char **ret_why)
 {
@@ -380,8 +383,10 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	if (name->by == FSN_BY_CALLER && !f->called)
 		return -ENOENT;
 	if (strstr(name->name, "->")) {
+		if (!is_sum)
+			return bind_member(f, name, i, ret, ret_why);
 		*ret_why = "is a member, and those are keys only";
-		return is_sum ? -EINVAL : bind_member(f, name, i, ret, ret_why);
+		return -EINVAL;
 	}
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
@@ -628,8 +633,6 @@ int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct e
 		code = keys_make(g, keyed, ret_keys);
 	if (!code && g->meta.key_cgroup)
 		ret_keys->cgroups = cgroups_new("/proc");
-	if (!code && g->meta.key_cgroup && !ret_keys->cgroups)
-		code = -ENOMEM;
 	return code ? err_sys(err, code, "cannot read keys of group '%s'", g->name) : 0;
 }
 

@@ -146,7 +146,7 @@ struct group_keys {
 
 /*
  * Reads the keys of @g. The caller frees @ret_keys with group_keys_done(), also after an error.
- * Returns 0, -ENOMEM, -EPROTO, or an error of bpf(2).
+ * Returns 0, -EPROTO if the group is damaged, or an error of bpf(2).
  */
 _must_check_ int group_keys_read(
 	const struct group *g, struct group_keys *ret_keys, struct err *err);

@@ -66,12 +66,16 @@ struct link_probes {
  * 0. The kernel does not distinguish children forked later: the BPF program must filter them.
  *
  * One link for all of @probes: @type is LINK_TYPE_UPROBE_MULTI or _SESSION, the
- * expected_attach_type of the BPF program. The caller closes *@ret_fd.
+ * expected_attach_type of the BPF program. The caller closes *@ret_fd. Returns 0, or the error of
+ * bpf(2): -ESRCH if the process has exited.
  */
 int link_multi(int prog_fd, unsigned int type, bool is_return,
 	const struct link_probes *probes, pid_t pid, int *ret_fd, struct err *err);
 
-/* A perf event and its link for probe @i of @probes. */
+/*
+ * Creates a perf event for probe @i of @probes, and its link, which keeps the event. The caller closes
+ * *@ret_fd. Returns 0, or the error of perf_event_open(2) or bpf(2): -ESRCH if the process has exited.
+ */
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
 	pid_t pid, int *ret_fd, struct err *err);
 
@@ -117,7 +121,8 @@ int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct er
 
 /*
  * Creates a perf event of CPU @cpu, @rate times a second: by its cycles, or by its clock if cycles
- * cannot be counted. Returns -ENODEV if the CPU is offline.
+ * cannot be counted. The caller closes *@ret_fd. Returns 0, -ENODEV without a message if the CPU is
+ * offline, or the error of perf_event_open(2) or bpf(2).
  */
 int link_sample(
 	int prog_fd, int cpu, uint32_t rate, uint64_t cookie, int *ret_fd, struct err *err);
@@ -163,7 +168,7 @@ struct link_multi_info {
 };
 
 /*
- * Returns -EINVAL for another kind of link, -EOPNOTSUPP if the kernel does not report the probes
+ * Reads the probes of a multi link. Returns 0, -EINVAL for another kind of link, -EOPNOTSUPP if the kernel does not report the probes
  * (before 6.8), or the error of bpf(2). The caller frees *ret_info with
  * link_multi_info_done().
  */

@@ -140,6 +140,7 @@ static uint64_t place_of(const struct trial *t)
 	return found->base + (page - found->vmemmap) / found->page_bytes * PAGE;
 }
 
+/* Finds the addresses in .found, and checks them with PAGES pages of a file. */
 static int try_all(struct trial *t)
 {
 	uint64_t pfn;

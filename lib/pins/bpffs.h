@@ -91,7 +91,7 @@ void bpffs_tidy(struct bpffs *fs);
 
 /*
  * Lists the names of all complete groups, sorted. The array ends with NULL; the caller frees it
- * with names_free(). If fd is -1, it is empty.
+ * with names_free(). If fd is -1, it is empty. Returns 0 or the error of open(2).
  */
 int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt,
 	struct err *err);

@@ -727,6 +727,7 @@ static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress
 	return code;
 }
 
+/* Removes GROUP~, a group without its name, and waits until its probes are gone. */
 static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 	bpffs_progress_fn progress, void *arg, struct err *err)
 {

@@ -160,7 +160,10 @@ int reader_texts(struct reader *r, struct json_object *val, const char *name,
 int reader_keys(struct reader *r, struct json_object *obj, const char *const *keys,
 	const char *where);
 
-/* Read "error" and "no_error" of a type or a function whose return value is @value. */
+/*
+ * Read "error" and "no_error" of a type or a function whose return value is @value into @judge. Return
+ * 0 or -EINVAL with the location.
+ */
 int reader_error(struct reader *r, struct json_object *val,
 	const struct preset_value *value, struct preset_judge *judge);
 int reader_no_error(

@@ -222,7 +222,10 @@ bool kernel_name(
  */
 int rows_cnt(const struct group *g, uint32_t *ret_cnt);
 
-/* Reads all statistics of @view; @ret_raw may be NULL. */
+/*
+ * Reads all statistics of @view. The caller frees *@ret_stats with stats_free(), and *@ret_raw, which
+ * may be NULL, with stats_raw_done(). Returns 0, -EPROTO if a map is damaged, or an error of bpf(2).
+ */
 int stats_collect(const struct group *g, const struct stats_view *view,
 	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err);
 

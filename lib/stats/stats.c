@@ -292,6 +292,7 @@ static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_c
 	return t->unmatched > known ? t->unmatched - known : 0;
 }
 
+/* Makes the statistics of each function: @raw minus what was counted before the last reset. */
 static int funcs_make(const struct group *g, const struct stats_view *view,
 	const struct stats_raw *raw, struct stats *s)
 {
