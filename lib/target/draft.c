@@ -333,18 +333,18 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 	return code;
 }
 
-/* True if @func does not name its file. */
-static bool is_homeless(const char *func)
+/* True if @func is in a file and does not name it. */
+static bool lacks_file(const char *func)
 {
 	size_t len;
 
 	return target_kind_of(func)->in_files && !function_lib(func, &len);
 }
 
-static bool has_homeless(const struct draft_opts *opts)
+static bool some_lack_file(const struct draft_opts *opts)
 {
 	for (size_t i = 0; !opts->preset && !opts->lib_cnt && i < opts->function_cnt; i++)
-		if (is_homeless(opts->functions[i]))
+		if (lacks_file(opts->functions[i]))
 			return true;
 	return false;
 }
@@ -357,15 +357,15 @@ static bool defines(const struct objects *files, const char *func)
 	return false;
 }
 
-/* Interprets names of system calls as system calls if the program has no such function. */
-static void mean_syscalls(struct draft *draft)
+/* Changes names of system calls to s:NAME, unless a file that was searched defines the function. */
+static void names_to_syscalls(struct draft *draft)
 {
 	char text[64];
 
 	for (size_t i = 0; i < draft->requests.cnt; i++) {
 		struct request *req = &draft->requests.req[i];
 
-		if (!is_homeless(req->func) || syscall_number(req->func) < 0 ||
+		if (!lacks_file(req->func) || syscall_number(req->func) < 0 ||
 			defines(&draft->looked, req->func))
 			continue;
 		snprintf(text, sizeof(text), "s:%s", req->func);
@@ -374,7 +374,7 @@ static void mean_syscalls(struct draft *draft)
 }
 
 /* Adds the programs of the processes, or the program to be run; with @all also their libraries. */
-static void find_home(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
+static void add_programs(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
 	bool all)
 {
 	char path[PATH_MAX];
@@ -589,7 +589,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		.procs = opts->procs,
 	};
 	_cleanup_draft_ struct draft *draft = xcalloc(1, sizeof(*draft));
-	bool homeless;
+	bool no_files; /* some function does not name its file */
 	int code;
 
 	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
@@ -604,16 +604,16 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		find.pids = NULL;
 	draft->finder = libfind_new(&find);
 	code = find_libs(&draft->looked, draft->finder, opts, err);
-	homeless = !code && has_homeless(opts);
-	if (homeless)
-		find_home(&draft->looked, draft->finder, opts, false);
+	no_files = !code && some_lack_file(opts);
+	if (no_files)
+		add_programs(&draft->looked, draft->finder, opts, false);
 	if (!code)
 		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
 		code = draft_resolve(draft, &draft->looked, opts, err);
-	if (code == -ENOENT && homeless && draft->looked.cnt) {
-		mean_syscalls(draft);
-		find_home(&draft->looked, draft->finder, opts, true);
+	if (code == -ENOENT && no_files && draft->looked.cnt) {
+		names_to_syscalls(draft);
+		add_programs(&draft->looked, draft->finder, opts, true);
 		code = draft_resolve(draft, &draft->looked, opts, err);
 	}
 	if (!code) {
@@ -632,7 +632,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = object_check(draft->objects.object[i], err);
 	if (opts->ret_lacks)
-		*opts->ret_lacks = code == -ENOENT && draft->finder && libfind_lacks(draft->finder);
+		*opts->ret_lacks = code == -ENOENT && libfind_lacks(draft->finder);
 	if (!code)
 		*ret_draft = TAKE_PTR(draft);
 	return code;

@@ -70,6 +70,7 @@ static size_t codes_order(struct preset_code *codes, size_t cnt)
 	return kept;
 }
 
+/* Copies the names of an enumeration; names after the first TYPES_CODES are left out. */
 static const struct preset_type *enum_new(struct type_reader *r, const struct type_step *step)
 {
 	struct preset_type *type = targets_keep(r->targets, sizeof(*type));
@@ -133,7 +134,7 @@ static void add_star(struct walked *w, const char *star)
 	memcpy(w->stars, star, more);
 }
 
-/* Adds the last step that is shown, after "const" if it is. */
+/* Sets the name in the notation, if there is none yet: of a typedef or of the last step. */
 static void add_name(struct walked *w, const struct type_step *s, bool is_const)
 {
 	char buf[NAME_LEN + 1];
@@ -154,6 +155,7 @@ static void add_name(struct walked *w, const struct type_step *s, bool is_const)
 				     : "(nameless)");
 }
 
+/* Sets the value at the last step @s, after @pointers pointers. */
 static void walk_end(struct type_reader *r, struct walked *w, unsigned int pointers,
 	bool is_const, struct type_step *s)
 {
@@ -169,7 +171,7 @@ static void walk_end(struct type_reader *r, struct walked *w, unsigned int point
 		w->member_size = s->member_size;
 		if (s->kind == STEP_VOID)
 			w->value.kind = TYPE_VOID;
-		else if (s->kind == STEP_ARRAY || s->kind == STEP_FUNCTION)
+		else if (s->kind == STEP_FUNCTION)
 			w->value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
 		return;
 	}
@@ -179,7 +181,10 @@ static void walk_end(struct type_reader *r, struct walked *w, unsigned int point
 		w->value.kind = TYPE_STRING;
 }
 
-/* Returns false if the type is invalid or too deep. */
+/*
+ * Follows a type from the outside in: fills @w with its C notation and its value. Returns false if the
+ * type is invalid or has more than TYPES_DEPTH steps.
+ */
 static bool type_walk(struct type_reader *r, const struct type_step *first, struct walked *w)
 {
 	struct type_step s = *first, to;

@@ -492,6 +492,7 @@ Dwarf_Die *dwarf_entry_of(const struct type_step *s, Dwarf_Die *ret)
 	return ret;
 }
 
+/* Sets the value of a DW_TAG_base_type, whose .size is set. */
 static void base_type(Dwarf_Die *die, struct type_step *s)
 {
 	struct preset_value *v = &s->value;
@@ -520,7 +521,7 @@ static void base_type(Dwarf_Die *die, struct type_step *s)
 	default:
 		break;
 	}
-	/* The others hold data. */
+	/* "signed char" and "unsigned char" are numbers, not text. */
 	s->is_char = v->size == 1 && s->name && !strcmp(s->name, "char");
 	if (v->kind == TYPE_INT && v->size > 8) {
 		v->kind = TYPE_STRUCT; /* __int128: two words */
