@@ -453,7 +453,8 @@ static __always_inline bool mapping_is_vdso(const struct mapping *m)
 /* --- path of a file ----------------------------------------------------------------- */
 
 /*
- * Saves the components of a path, from the file's name up to the root of its file system.
+ * Saves the components of a path, from the file's name up to the root of its file system. If
+ * one cannot be read, or there are more than FSN_NAME_PARTS, .cnt remains 0.
  */
 static __always_inline void file_name(const struct fsn_file_id *id, __u64 dentry)
 {

@@ -179,7 +179,7 @@ static __always_inline void seen_keep(const struct walk *w)
 	publish(&seen->at, w->py.code);
 }
 
-/* Finds or claims the number of the code object. */
+/* Finds the number of the code object, or claims one if it is new: python_write(). */
 __noinline int python_keep(struct walk *w)
 {
 	struct fsn_python_code *code;

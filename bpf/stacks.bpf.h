@@ -47,7 +47,10 @@ static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *
 	(void)__sync_lock_test_and_set(&to->cnt, w->cnt);
 }
 
-/* Returns the number of the stack in @w, from 1 on, or 0 if the table is full. */
+/*
+ * Stores the stack in @w if it is new. Returns its number, from 1 on, or 0 if no slot is free for its
+ * hash.
+ */
 __noinline __u32 stack_find(const struct walk *w, int end)
 {
 	struct fsn_stack *stack;
@@ -486,8 +489,8 @@ static __always_inline __u64 cold_place(const struct cold *cold, struct walk *w)
 }
 
 /*
- * Repeats walk @i. Returns the address of the page that it needs to continue; 0: the walk
- * is complete, and its stack replaces the first one.
+ * Repeats walk @i. Returns the address of the page that it needs to continue, or 0 if it has
+ * ended: its stack then replaces the first one, unless the process executes another program.
  */
 __noinline __u64 cold_walk(__u32 i)
 {

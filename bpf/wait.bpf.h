@@ -457,8 +457,8 @@ SEC("tp_btf/sched_switch")
 int fsn_switch(__u64 *ctx)
 {
 	struct task_struct *prev = for_reading((void *)ctx[1]), *next = for_reading((void *)ctx[2]);
-	__u32 state = prev->__state, stack = 0, begins, ends;
-	bool runs = ctx[0] & 1 || !state;
+	__u32 state = prev->__state, stack = 0, kind, other;
+	bool runnable = ctx[0] & 1 || !state; /* preempted, or it yielded the CPU */
 	__u64 now = 0;
 
 	if (next->pid)
@@ -472,15 +472,15 @@ int fsn_switch(__u64 *ctx)
 	}
 	if (!prev->pid || !wait_is_wanted(prev))
 		return 0;
-	begins = runs ? fsn_run_queue : fsn_off_cpu;
-	ends = runs ? fsn_off_cpu : fsn_run_queue;
-	if (ends)
-		wait_abandon(prev, ends - 1);
-	if (!begins)
+	kind = runnable ? fsn_run_queue : fsn_off_cpu;
+	other = runnable ? fsn_off_cpu : fsn_run_queue;
+	if (other)
+		wait_abandon(prev, other - 1);
+	if (!kind)
 		return 0;
 	if (fsn_walks_stacks)
 		stack = stack_of_thread(ctx, SWITCH_FRAMES);
-	wait_begins(prev, next, prev, WAIT_OF(begins - 1, stack), now ? now : bpf_ktime_get_ns());
+	wait_begins(prev, next, prev, WAIT_OF(kind - 1, stack), now ? now : bpf_ktime_get_ns());
 	return 0;
 }
 
