@@ -22,11 +22,11 @@
 
 /*
  * Compares the group that @draft would make with the attached one, by attach_definition(). A
- * group that cannot be read, or has ended, is THERE_OTHER.
+ * group that cannot be read, or has ended, is ATTACHED_OTHER.
  */
-enum there { THERE_NOT, THERE_OTHER, THERE_SAME };
+enum attached { ATTACHED_NONE, ATTACHED_OTHER, ATTACHED_SAME };
 
-static enum there attach_find_there(
+static enum attached find_attached(
 	const struct bpffs *fs, const struct draft *draft, uint64_t definition)
 {
 	_cleanup_group_ struct group *group = NULL;
@@ -34,11 +34,11 @@ static enum there attach_find_there(
 	int code = group_open(fs, draft->name, false, &group, NULL);
 
 	if (code)
-		return code == -ENOENT ? THERE_NOT : THERE_OTHER;
+		return code == -ENOENT ? ATTACHED_NONE : ATTACHED_OTHER;
 	if (group_info(group).definition != definition || group_until(group, &until_ns, NULL) ||
 		(until_ns && until_ns <= clock_ns(CLOCK_REALTIME)))
-		return THERE_OTHER;
-	return THERE_SAME;
+		return ATTACHED_OTHER;
+	return ATTACHED_SAME;
 }
 
 /* --- which file has which group ------------------------------------------------------------- */
@@ -361,8 +361,8 @@ static int explain_group(const struct attach_options *o, const struct draft *dra
 	return draft->failure.code;
 }
 
-/* The attached group is the same, so it keeps counting. */
-static void leave_group(struct attach_options *o, const struct draft *draft,
+/* Reports that the attached group is the same, so it keeps counting. */
+static void report_unchanged(struct attach_options *o, const struct draft *draft,
 	const struct attach_opts *opts, struct json *doc)
 {
 	if (doc)
@@ -391,10 +391,14 @@ static void watch_overhead(struct attach_options *o, struct draft *draft,
 	shed_free(s);
 }
 
+/*
+ * Attaches @draft, or with --dry-run explains it. Adds the result to @doc, or prints it if @doc is
+ * NULL. Opens @fs if it is not open.
+ */
 static int attach_group(struct attach_options *o, struct draft *draft,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
-	enum there there = THERE_NOT;
+	enum attached attached = ATTACHED_NONE;
 	struct attach_report report;
 	struct attach_opts opts;
 	size_t processes = 0;
@@ -413,9 +417,9 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 	if (!code)
 		code = attach_definition(draft, &opts, &opts.definition, err);
 	if (!code && o->refresh)
-		there = attach_find_there(fs, draft, opts.definition);
-	if (!code && there == THERE_SAME) {
-		leave_group(o, draft, &opts, doc);
+		attached = find_attached(fs, draft, opts.definition);
+	if (!code && attached == ATTACHED_SAME) {
+		report_unchanged(o, draft, &opts, doc);
 		return 0;
 	}
 	if (!code)
@@ -431,7 +435,7 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		guard_tell(o->guard_fd, draft->name);
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
-	if (there == THERE_OTHER)
+	if (attached == ATTACHED_OTHER)
 		cmd_note(o->g, "group '%s' was out of date: attached again, its counters start at 0",
 			draft->name);
 	note_no_tables(o, &report.no_tables);
