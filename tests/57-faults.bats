@@ -135,6 +135,35 @@ holds_nothing() {
 	wait_bg call
 }
 
+# The processes of that name that have MARK in their environment.
+helpers_of() { # COMM MARK
+	local file
+
+	for file in $(grep -lx "$1" /proc/[0-9]*/comm 2>/dev/null); do
+		! grep -qz "^MARK=$2\$" "${file%comm}environ" 2>/dev/null || echo "$file" | cut -d/ -f3
+	done
+}
+
+has_helper() { # COMM MARK
+	[[ -n $(helpers_of "$@") ]]
+}
+
+@test "attach: a killed helper process does not end it" {
+	local mark=$BATS_TEST_TMPDIR/mark helper
+
+	need_bpf
+	need_tool strace
+	for helper in funcsnoop-for funcsnoop-bound; do
+		start_bg attach env -u FUNCSNOOP_GUARD MARK="$mark" strace -qq -o /dev/null -e trace=bpf \
+			-e inject=bpf:delay_enter=40000 "$FUNCSNOOP" attach g "${BOTH[@]}" --duration 100
+		poll_until -t 60 has_helper "$helper" "$mark"
+		kill -KILL "$(helpers_of "$helper" "$mark")"
+		wait_bg attach
+		whole
+		all_gone
+	done
+}
+
 @test "detach: killed at any moment, it leaves a complete group or none" {
 	killed have_group whole_or_nothing detach g
 }

@@ -854,5 +854,5 @@ void guard_tell(int fd, const char *name)
 	struct guarded of = {};
 
 	snprintf(of.name, sizeof(of.name), "%s", name);
-	(void)!write(fd, &of, sizeof(of));
+	stay_tell(fd, &of, sizeof(of));
 }

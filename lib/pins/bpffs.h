@@ -207,12 +207,16 @@ int keeper_finish(struct keeper *k, struct err *err);
 void keeper_free(struct keeper *k);
 
 /*
- * Starts a process called @name that outlives this one, and calls @stay in it. @stay gets the read
- * end of a pipe, the only open file. *@ret_fd is the write end. The process inherits the memory
- * mappings of this one.
+ * Starts a process called @name that outlives this one, and calls @stay in it. @stay reads the
+ * messages of stay_tell() from @fd, its only open file, until *@ret_fd is closed in this process and
+ * in all forked ones. The process inherits the memory mappings of this one. Returns 0, or an error of
+ * socketpair(2) or fork(2).
  */
 _must_check_ int stay_start(const char *name, const char *dir, void (*stay)(const char *dir, int fd),
 	int *ret_fd, struct err *err);
+
+/* Sends @message. Does nothing if the process was killed. */
+void stay_tell(int fd, const void *message, size_t size);
 
 /*
  * Starts a process that outlives this one and removes each group registered with ender_tell() at

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -571,10 +572,10 @@ static void read_endings(int fd, struct endings *list)
 int stay_start(const char *name, const char *dir, void (*stay)(const char *dir, int fd), int *ret_fd,
 	struct err *err)
 {
-	int fds[2], status;
+	int fds[2];
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return err_sys(err, -errno, "cannot watch over the group");
 	pid = fork();
 	if (!pid) {
@@ -593,9 +594,14 @@ int stay_start(const char *name, const char *dir, void (*stay)(const char *dir, 
 		*ret_fd = close_fd(fds[1]);
 		return err_sys(err, -errno, "cannot watch over the group");
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
+}
+
+void stay_tell(int fd, const void *message, size_t size)
+{
+	(void)!send(fd, message, size, MSG_NOSIGNAL);
 }
 
 static void end_later(const char *dir, int fd)
@@ -630,5 +636,5 @@ void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until
 	if (fstatat(fs->fd, name, &e.dir, AT_SYMLINK_NOFOLLOW))
 		return;
 	snprintf(e.name, sizeof(e.name), "%s", name);
-	(void)!write(fd, &e, sizeof(e));
+	stay_tell(fd, &e, sizeof(e));
 }
