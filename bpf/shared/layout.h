@@ -338,6 +338,7 @@ struct fsn_handle_of {
 	char name[FSN_HANDLE_NAME];
 };
 
+/* Identifies the function and the process of a row; never 0. */
 static inline __attribute__((always_inline)) unsigned long long row_tag(
 	unsigned int fn, unsigned int tgid)
 {

@@ -20,7 +20,7 @@ void functions_add(struct table *table, const struct group_func *f, const char *
 /* Adds rows for functions of @group that were left out because of the overhead limit. */
 void functions_add_left(struct table *table, const struct group *group);
 
-/* "; overhead at most 5 %: 1 sampled, 2 left out", where @group has a bound. */
+/* Writes "; overhead at most 10 %: 1 sampled, 2 left out", or nothing if @group has no bound. */
 struct out;
 void out_budget(struct out *out, const struct group *group);
 

@@ -143,6 +143,7 @@ static bool reads_frame(const struct insn *insn, const struct flow_state *s, boo
 	return linked && !insn->sets_fp && at < 0 && at + insn->stack_len > -8;
 }
 
+/* Adds the callee of @insn to @proof, and why a return probe may be unsafe there. */
 static void look_at_insn(
 	const struct func *f, const struct insn *insn, bool fp_set, struct proof *proof)
 {

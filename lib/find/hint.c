@@ -115,6 +115,10 @@ static struct ident shared_ident(const char *wanted)
 	return id;
 }
 
+/*
+ * Offers names of @lib that are near the wanted one: its functions, demangled or not, and, because the
+ * message names the library that defines them, its imports.
+ */
 static void offer_lib(struct near *n, const struct arg *a, const struct object *lib,
 	const char *where)
 {
@@ -125,7 +129,6 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 
 	if (elf_file_funcs(lib->elf, &funcs, &cnt, NULL))
 		return;
-	/* the message for an imported name includes the library that defines it */
 	for (size_t i = 0; !a->qualified && elf_file_import(lib->elf, i); i++)
 		suggest_offer(&n->s, elf_file_import(lib->elf, i), where);
 	for (size_t i = 0; i < cnt; i++) {

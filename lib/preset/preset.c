@@ -98,26 +98,26 @@ static int file_find(
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_free_ char *text = NULL;
-	int rc, code = -errno;
+	int code = fd < 0 ? -errno : 0;
 	struct stat st;
 	size_t len;
 
-	if (fd < 0 && (code == -ENOENT || code == -ENOTDIR))
+	if (code == -ENOENT || code == -ENOTDIR)
 		return -ENOENT;
 	/*
 	 * HOME may be another user's (sudo -u, setpriv): treat an inaccessible directory as empty.
 	 */
-	if (fd < 0 && code == -EACCES && stat(path, &st) && errno == EACCES)
+	if (code == -EACCES && stat(path, &st) && errno == EACCES)
 		return -ENOENT;
-	if (fd < 0)
+	if (code)
 		return err_sys(err, code, "cannot open preset '%s'", path);
 	if (fstat(fd, &st))
 		return err_sys(err, -errno, "cannot stat preset '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "preset '%s' is not a regular file", path);
-	rc = read_all(fd, path, &text, &len, err);
-	if (rc)
-		return rc;
+	code = read_all(fd, path, &text, &len, err);
+	if (code)
+		return code;
 	return source_read(SOURCE_USER, name, path, text, len, ret_set, err);
 }
 

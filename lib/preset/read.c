@@ -637,14 +637,13 @@ static int read_file(struct reader *r)
 	struct json_object *root = r->doc.root, *val;
 	bool nothrow = false;
 	char why[256];
-	int rc = check_keys(r);
+	int rc = check_keys(r), len;
 
-	snprintf(why, sizeof(why), "%s%.200s declares nothrow",
-		r->preset ? "preset " : "", r->preset ? r->preset : r->doc.label);
-	r->nothrow_text = arena_strdup(&r->set->arena, why);
-	snprintf(why, sizeof(why), "%s%.200s", r->preset ? "preset " : "",
+	len = snprintf(why, sizeof(why), "%s%.200s", r->preset ? "preset " : "",
 		r->preset ? r->preset : r->doc.label);
 	r->types_why = arena_strdup(&r->set->arena, why);
+	snprintf(why + len, sizeof(why) - len, " declares nothrow");
+	r->nothrow_text = arena_strdup(&r->set->arena, why);
 	r->origin = arena_strdup(
 		&r->set->arena, r->source == SOURCE_BUILTIN ? "built in" : r->doc.label);
 	if (!rc && (val = obj_member(root, "description")))

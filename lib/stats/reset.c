@@ -57,6 +57,7 @@ static void reset_done(struct reset *r)
 	map_munmap(&r->memory_map);
 }
 
+/* Maps the counters that a reset changes. The caller ends with reset_done(), also after an error. */
 static int reset_open(struct reset *r)
 {
 	const struct group *g = r->g;
