@@ -228,9 +228,11 @@ complete_pids() { # TYPE WORD...
 	assert_output fix_nested
 }
 
-# Replies to LINE, with its words as bash splits them.
+# Replies to LINE, with its words as bash splits them. Without timeout(1), whose two seconds a busy
+# machine exceeds.
 complete_line() { # LINE
 	capture bash --norc -c '. "$1"; COMP_LINE="$2 $3" COMP_POINT=${#COMP_LINE}
+		type() { [[ $2 != timeout ]] && builtin type "$@"; }
 		words=${3//::/ @@ } words=${words//:/ : } words=${words//@@/::}
 		read -ra COMP_WORDS <<<"$2 $words"
 		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
