@@ -246,6 +246,7 @@ struct pt_regs {
  * arch/x86/include/asm/thread_info.h).
  */
 #define SYSCALL_IS_32BIT(task) ((task)->thread_info.status & 2)
+#define NR_RESTART 219 /* restart_syscall(2); 0 for a 32-bit call */
 /* Stores become visible in program order. */
 #define publish(p, v) (*(volatile __u64 *)(p) = (v))
 /* Loads are executed in program order. */
@@ -371,6 +372,7 @@ struct pt_regs___call {
 #define SYSCALL_NR(regs) ((__u64)((struct pt_regs___call *)(regs))->syscallno)
 /* TIF_32BIT, arch/arm64/include/asm/thread_info.h */
 #define SYSCALL_IS_32BIT(task) ((task)->thread_info.flags >> 22 & 1)
+#define NR_RESTART 128 /* restart_syscall(2); 0 for a 32-bit call */
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
 /*
  * @i with a data dependency on @seen, so that a load at index @i is executed after @seen

@@ -17,8 +17,6 @@
 #include "stream.bpf.h"
 
 #define SIGKILL  9
-#define SIGURG   23
-#define SIGWINCH 28
 
 #define SIGNAL_GROUP_EXIT 4    /* include/linux/sched/signal.h */
 #define SIGNAL_UNKILLABLE 64   /* the first process of a PID namespace */
@@ -391,8 +389,6 @@ __noinline int crash_is_wanted(__u32 signal)
 
 /* --- signals ------------------------------------------------------------------------------------ */
 
-#define SIGNALS(a, b, c, d) (1ULL << (a) | 1ULL << (b) | 1ULL << (c) | 1ULL << (d))
-
 /*
  * The signal that ends the process as @sig is delivered, or 0. A signal that ends it without a core
  * reaches all threads as SIGKILL, and .group_exit_code has its number. SIGKILL alone is an exec, or
@@ -408,10 +404,7 @@ static __always_inline __u32 signal_that_ends(
 	if (sig == SIGKILL || sig > 64 || BPF_CORE_READ(action, sa.sa_handler) ||
 		flags & SIGNAL_UNKILLABLE)
 		return 0;
-	if (sig < 64 && 1ULL << sig & (SIGNALS(SIGCHLD, SIGCONT, SIGURG, SIGWINCH) |
-				SIGNALS(SIGSTOP, SIGSTOP + 1, SIGSTOP + 2, SIGTTOU)))
-		return 0;
-	return sig;
+	return signal_passes(sig) ? 0 : sig;
 }
 
 static __always_inline bool is_pending(const struct sigpending *pending, __u32 sig)

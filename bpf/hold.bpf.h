@@ -25,6 +25,8 @@
 #define SIGCONT 18
 #define SIGSTOP 19
 #define SIGTTOU 22
+#define SIGURG 23
+#define SIGWINCH 28
 
 #define TASK_STOPPED 4 /* __TASK_STOPPED, include/linux/sched.h */
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
@@ -193,6 +195,15 @@ static __always_inline bool will_notify(const struct task_struct *task)
 	action = &BPF_CORE_READ(task, group_leader, real_parent, sighand)->action[SIGCHLD - 1];
 	return BPF_CORE_READ(action, sa.sa_handler) != SIG_IGN &&
 	       !(BPF_CORE_READ(action, sa.sa_flags) & SA_NOCLDSTOP);
+}
+
+#define SIGNALS(a, b, c, d) (1ULL << (a) | 1ULL << (b) | 1ULL << (c) | 1ULL << (d))
+
+/* True if a signal without a handler is ignored, or stops or continues the process. */
+static __always_inline bool signal_passes(__u32 sig)
+{
+	return sig < 64 && 1ULL << sig & (SIGNALS(SIGCHLD, SIGCONT, SIGURG, SIGWINCH) |
+				SIGNALS(SIGSTOP, SIGSTOP + 1, SIGSTOP + 2, SIGTTOU));
 }
 
 /* A SIGCONT cancels a SIGSTOP that process @pid has not acted on, or ends a stop unheard. */

@@ -28,6 +28,7 @@
 
 #include "call.bpf.h"
 #include "event.bpf.h"
+#include "hold.bpf.h"
 
 /* First frames of the kernel stack in fentry programs: kfunc_walk(), its caller, the trampoline. */
 #define FENTRY_FRAMES 3
@@ -136,7 +137,9 @@ int fsn_kreturn(struct pt_regs *ctx)
  * - exec between 64 and 32 bits, rt_sigreturn: they return with the number of another
  *   call or none, which is matched with any call of the thread.
  * - signals: an interrupted call returns (-ERESTARTSYS and similar). When the kernel
- *   restarts it, that is a new call, in some cases restart_syscall.
+ *   restarts it, that is a new call.
+ * - a wait with a time limit (-ERESTART_RESTARTBLOCK): restart_syscall continues the call, or the
+ *   call ends before the handler of the signal runs.
  * - seccomp: a rejected call is not entered but has a return, which is unmatched. So is
  *   that of a call in progress at the attach.
  *
@@ -297,6 +300,15 @@ static __always_inline void syscall_over(
 		row_locked(fn, slot, futex_lock(bpf_get_current_task_btf()));
 }
 
+/* True for restart_syscall(2), with which a thread continues the call that a signal has interrupted. */
+static __always_inline bool is_restart(const struct task_struct *task, __u64 nr)
+{
+	return nr == (SYSCALL_IS_32BIT(task) ? 0 : NR_RESTART);
+}
+
+/* The call is not over: include/linux/errno.h. */
+#define ERESTART_RESTARTBLOCK 516
+
 /*
  * Matches the return of a system call with the call in the thread's slot, or counts it as
  * unmatched.
@@ -320,6 +332,9 @@ static __always_inline int syscall_ends(
 	set = bpf_map_lookup_elem(&fsn_slots, &i);
 	if (!set)
 		return 0;
+	if ((__s64)result == -ERESTART_RESTARTBLOCK && !is_restart(task, nr) &&
+		slot_find(set, call_key(fn, tgid), where) >= 0)
+		return 0;
 	if (set_is_used(set)) {
 		run = run_begin(task);
 		if (target & FSN_SYSCALL_FN)
@@ -340,6 +355,46 @@ static __always_inline int syscall_ends(
 	return 0;
 }
 
+/* Ends the call that a signal has interrupted, if there is one. */
+static __noinline int interrupted_ends(__u64 result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid, i = set_index(tgid, as_number(task));
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	int way;
+
+	if (!set || !set_is_used(set))
+		return 0;
+	way = slot_take_any(set, call_key(0, tgid), as_number(task));
+	if (way >= 0)
+		syscall_over(set, i * FSN_WAYS + (way & (FSN_WAYS - 1)), ((__u32)way >> 3) - 1,
+			run_begin(task), result);
+	return 0;
+}
+
+static __always_inline int syscall_returns(
+	struct task_struct *task, struct pt_regs *regs, __u64 result)
+{
+	if (is_bystander(task))
+		return 0;
+	syscall_ends(task, regs, result);
+	if ((__s64)result != -ERESTART_RESTARTBLOCK && is_restart(task, SYSCALL_NR(regs)))
+		interrupted_ends(result);
+	return 0;
+}
+
+/* A signal with a handler, or one that kills, ends an interrupted call. After others it continues. */
+SEC("tp_btf/signal_deliver")
+int fsn_interrupt(__u64 *ctx)
+{
+	void *handler = BPF_CORE_READ((struct k_sigaction *)ctx[2], sa.sa_handler);
+
+	if (is_bystander(bpf_get_current_task_btf()) || handler == SIG_IGN ||
+		(!handler && signal_passes(ctx[0])))
+		return 0;
+	return interrupted_ends(-ERESTART_RESTARTBLOCK);
+}
+
 /* Bystanders return before anything else is read. */
 SEC("tp_btf/sys_enter")
 int fsn_sys_enter(__u64 *ctx)
@@ -352,9 +407,7 @@ int fsn_sys_enter(__u64 *ctx)
 SEC("tp_btf/sys_exit")
 int fsn_sys_exit(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return is_bystander(task) ? 0 : syscall_ends(task, (void *)ctx[0], ctx[1]);
+	return syscall_returns(bpf_get_current_task_btf(), (void *)ctx[0], ctx[1]);
 }
 
 /*
@@ -408,9 +461,7 @@ int fsn_perf_exit(struct raw_syscall *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (is_bystander(task))
-		return 0;
-	return syscall_ends(task, (void *)bpf_task_pt_regs(task), ctx->result);
+	return syscall_returns(task, (void *)bpf_task_pt_regs(task), ctx->result);
 }
 
 #endif

@@ -66,6 +66,35 @@ tgkill 9 9 0'
 		'[{"code":-512,"count":9,"name":"ERESTARTSYS"}]'
 }
 
+# The time of futex:wait is within the bounds that the program has measured.
+assert_waited() { # WHAT...
+	local least most
+
+	capture "$FUNCSNOOP" run s:futex:wait s:restart_syscall s:getppid --format json \
+		-o "$BATS_TEST_TMPDIR/run.json" --quiet -- "$FIX/syscalls" "$@"
+	read -r _ least most < <(grep '^waited' <<<"$output")
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_json ".[0].functions[] | select(.name == \"futex:wait\")
+		| .total_ns >= $least and .total_ns <= $most" true "$least to $most ns"
+}
+
+# bats test_tags=core,arch
+@test "syscalls: a wait with a time limit is one call, also if the process was stopped" {
+	assert_waited stopped 3
+	assert_ran 'futex:wait 1 1 0
+restart_syscall 3 3 2'
+	ran s:futex:wait stopped 3
+	assert_ran 'futex:wait 1 1 0'
+}
+
+@test "syscalls: a wait with a time limit ends before a signal's handler, or when it is killed" {
+	assert_waited interrupted 1
+	assert_json '.[0].functions[] | select(.name == "futex:wait") | [.calls, .returns, .in_flight, .return_codes]' \
+		'[2,2,0,[{"code":-516,"count":2,"name":"ERESTART_RESTARTBLOCK"}]]'
+	ran s:futex:wait killed 1
+	assert_ran 'futex:wait 2 2 2'
+}
+
 @test "32-bit calls are rows of their own, not what their numbers mean elsewhere" {
 	[[ $(uname -m) == x86_64 ]] || skip "numbers of 32-bit calls are known on x86-64"
 	"$FIX/syscalls" 32bit 1 || skip "no 32-bit calls on this machine"

@@ -462,6 +462,7 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->wakers);
+	bpf_program__set_autoload(e->skel->progs.fsn_interrupt, progs & 1U << ENGINE_SYS_EXIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->children);
 }
