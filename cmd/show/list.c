@@ -69,11 +69,13 @@ bool bound_limits(const struct bound *b)
 #define NAME_WIDTH 40 /* columns of a name in a line */
 
 /*
- * ": 'f' (9000 calls/s), 'g' (80 calls/s, sampled) ...; '--overhead none' keeps all" from @len on,
- * if there are names.
+ * ": 'f' (9000 calls/s), 'g' (80 calls/s, sampled) ...; '--overhead none' keeps all, 'run cpu'
+ * samples those left out" from @len on, if there are names, and such functions.
  */
 static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
 {
+	bool some_out = false;
+
 	for (size_t i = 0; i < b->named && len < size; i++) {
 		const struct target *t = b->expensive[i];
 		bool out = t->limit == LIMIT_LEFT_OUT;
@@ -83,10 +85,12 @@ static void names_text(const struct bound *b, char *buf, size_t len, size_t size
 		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s%s%s)", i ? ", " : ": ",
 			name ? name : t->name, (unsigned long long)t->calls_per_s, out ? "" : ", ",
 			out ? "" : text_limit(t->limit));
+		some_out |= out;
 		free(name);
 	}
 	if (b->named && len < size)
-		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
+		snprintf(buf + len, size - len, "; '--overhead none' keeps all%s",
+			some_out ? ", 'run cpu' samples those left out" : "");
 }
 
 void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size)

@@ -53,7 +53,8 @@ bool bound_limits(const struct bound *b);
 
 /*
  * "overhead at most 10 %: 12 functions kept, 1 of them counted only, 2 left out: 'f' (9000
- * calls/s), 'g' (80 calls/s, counted only) ...; '--overhead none' keeps all"
+ * calls/s), 'g' (80 calls/s, counted only) ...; '--overhead none' keeps all, 'run cpu' samples
+ * those left out"
  */
 void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size);
 
