@@ -216,12 +216,7 @@ struct shed {
 	__u32 pad;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct shed);
-} fsn_sheds SEC(".maps");
+MAP(fsn_sheds, PERCPU_ARRAY, __u32, struct shed, 1);
 
 static __always_inline void shed_begin_span(struct shed *s, __u64 now)
 {

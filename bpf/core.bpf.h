@@ -19,6 +19,15 @@
 
 #define __core __attribute__((preserve_access_index))
 
+/* A map of @cnt_ entries that only the programs use, or whose size the attaching command sets. */
+#define MAP(name, type_, key_, value_, cnt_)      \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_##type_); \
+		__uint(max_entries, cnt_);         \
+		__type(key, key_);                 \
+		__type(value, value_);             \
+	} name SEC(".maps")
+
 struct mm_struct {
 	unsigned long start_code, start_stack, mmap_base;
 	unsigned long exec_vm; /* executable pages */

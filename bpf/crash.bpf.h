@@ -37,12 +37,7 @@
  * Processes with a record: 1 + its number, by dying_key(). None is removed, because two threads can
  * both find that they are the last one.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u64);
-	__type(value, __u64);
-} fsn_dying SEC(".maps");
+MAP(fsn_dying, LRU_HASH, __u64, __u64, 1024);
 
 /* The process of @task, also if its number was used before. */
 static __always_inline __u64 dying_key(const struct task_struct *task)
@@ -58,12 +53,7 @@ struct crash_work {
 	__u64 looks;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FSN_CRASHES);
-	__type(key, __u32);
-	__type(value, struct crash_work);
-} fsn_crash_work SEC(".maps");
+MAP(fsn_crash_work, ARRAY, __u32, struct crash_work, FSN_CRASHES);
 
 /* --- calls in progress -------------------------------------------------------------------------- */
 

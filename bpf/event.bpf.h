@@ -18,12 +18,7 @@
 const volatile bool fsn_spans = false; /* some function is a span */
 
 /* Index: number in the cookie. No command reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_sources);
-} fsn_sources SEC(".maps");
+MAP(fsn_sources, ARRAY, __u32, struct fsn_sources, 1);
 
 /*
  * Reads a word of the context at a variable offset, which the verifier does not allow
@@ -227,12 +222,7 @@ int fsn_trace(void *ctx)
  */
 
 /* Argument registers: those of arm64 do not fit on the stack of the BPF program. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct pt_regs);
-} fsn_sample_regs SEC(".maps");
+MAP(fsn_sample_regs, PERCPU_ARRAY, __u32, struct pt_regs, 1);
 
 SEC("perf_event")
 int fsn_sample_cpu(void *ctx)

@@ -6,19 +6,8 @@
 #include "counters.bpf.h"
 #include "core.bpf.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, FSN_CPUS_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} fsn_cpus SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, FSN_CGROUPS_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} fsn_cgroups SEC(".maps");
+MAP(fsn_cpus, HASH, __u32, __u32, FSN_CPUS_MAX);
+MAP(fsn_cgroups, CGROUP_ARRAY, __u32, __u32, FSN_CGROUPS_MAX);
 
 static __noinline bool in_cgroups(void)
 {

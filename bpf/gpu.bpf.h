@@ -34,12 +34,7 @@ struct gpu_call {
 
 /* Number of entries, a power of two. No command reads them. */
 const volatile __u32 fsn_gpu_call_cnt = 1;
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct gpu_call);
-} fsn_gpu_calls SEC(".maps");
+MAP(fsn_gpu_calls, ARRAY, __u32, struct gpu_call, 1);
 
 /*
  * Limit of the delay between the probe and the start that CUPTI records: the thread may

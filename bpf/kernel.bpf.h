@@ -150,12 +150,7 @@ int fsn_kreturn(struct pt_regs *ctx)
  * lib/kernel/link.c selects one.
  */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} fsn_syscalls SEC(".maps");
+MAP(fsn_syscalls, ARRAY, __u32, __u32, 1);
 
 /* Number of futex(2) if the calls that wait are a target of their own; 0: they are not. */
 const volatile __u32 fsn_futex = 0;

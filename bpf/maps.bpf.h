@@ -83,20 +83,10 @@ FSN_MAPS(X)
 #undef ARRAY
 
 /* For groups in which some tail call is tracked; no command reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_mark);
-} fsn_marks SEC(".maps");
+MAP(fsn_marks, ARRAY, __u32, struct fsn_mark, 1);
 
 /* Hits that a new link has counted and that the old one must skip: call.bpf.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FSN_MARKS);
-	__type(key, __u32);
-	__type(value, __u64);
-} fsn_counted SEC(".maps");
+MAP(fsn_counted, ARRAY, __u32, __u64, FSN_MARKS);
 
 /* Data of a wait, by slot, in groups that trace waits; no command reads it. */
 struct wait {
@@ -110,12 +100,7 @@ struct wait {
 	char waker[FSN_COMM_LEN];   /* the thread that woke it, or "" */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wait);
-} fsn_wait SEC(".maps");
+MAP(fsn_wait, ARRAY, __u32, struct wait, 1);
 
 /* Rings of any size may be inserted: bpf_map_meta_equal() ignores their size. */
 struct {

@@ -42,12 +42,7 @@ struct slot_memory {
 	__u64 place;   /* index of that block */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct slot_memory);
-} fsn_slot_memory SEC(".maps");
+MAP(fsn_slot_memory, ARRAY, __u32, struct slot_memory, 1);
 
 /*
  * Parts of the table in which a process has ever had a block. Only these are scanned when
@@ -63,12 +58,7 @@ struct heap {
 	__u64 parts[HEAP_WORDS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct heap);
-} fsn_heaps SEC(".maps");
+MAP(fsn_heaps, ARRAY, __u32, struct heap, 1);
 
 /*
  * The process that owns the current memory: a child of vfork(), or of clone() with

@@ -28,12 +28,7 @@ struct python_seen {
 };
 
 /* No command reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct python_seen);
-} fsn_py_seen SEC(".maps");
+MAP(fsn_py_seen, ARRAY, __u32, struct python_seen, 1);
 
 static __always_inline __u64 mixed(__u64 hash, __u64 word)
 {
@@ -264,12 +259,7 @@ struct python_thread {
 };
 
 /* No command reads it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct python_thread);
-} fsn_py_threads SEC(".maps");
+MAP(fsn_py_threads, ARRAY, __u32, struct python_thread, 1);
 
 #define PYTHON_WORD(w, at) ((w)->py.words[(at) >> 3 & (PYTHON_WORDS - 1)])
 

@@ -38,20 +38,10 @@ struct asked {
 	__u64 to, name;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct asked);
-} fsn_slot_asked SEC(".maps");
+MAP(fsn_slot_asked, ARRAY, __u32, struct asked, 1);
 
 /* Initial value of a handle's record, which does not fit on the stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_handle_of);
-} fsn_no_handle SEC(".maps");
+MAP(fsn_no_handle, ARRAY, __u32, struct fsn_handle_of, 1);
 
 /*
  * True if a call of @fn at @where is made in one that launches a kernel: it is the same
@@ -384,12 +374,7 @@ struct slot_key {
 	__u64 sum[FSN_SUMS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct slot_key);
-} fsn_slot_keys SEC(".maps");
+MAP(fsn_slot_keys, ARRAY, __u32, struct slot_key, 1);
 
 const volatile bool fsn_wakers = false; /* some key is the thread that ended a wait */
 
@@ -400,12 +385,7 @@ struct waker {
 	__u64 start; /* of the call; that of another one: the waker is not known */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct waker);
-} fsn_slot_wakers SEC(".maps");
+MAP(fsn_slot_wakers, ARRAY, __u32, struct waker, 1);
 
 static __always_inline struct fsn_row *row_at(__u32 i)
 {

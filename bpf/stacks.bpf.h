@@ -217,12 +217,7 @@ struct work {
 	__u32 cold, pad; /* 1 + the piece; 0: free */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct work);
-} fsn_works SEC(".maps");
+MAP(fsn_works, ARRAY, __u32, struct work, 1);
 
 #define FS_REQUIRES_DEV  1 /* include/linux/fs.h */
 #define FUSE_SUPER_MAGIC 0x65735546

@@ -29,12 +29,7 @@
  * and what is the result of a call that ends early?
  */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_jump);
-} fsn_jumps SEC(".maps");
+MAP(fsn_jumps, ARRAY, __u32, struct fsn_jump, 1);
 
 /* Conditions after the processor's own 16; lib/code/plan.h has the same numbers. */
 #define COND_CXZ  16

@@ -130,19 +130,8 @@ struct rule {
 #define RULE_LOCKED 1
 
 /* No command reads them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct walk);
-} fsn_walks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct rule);
-} fsn_rules SEC(".maps");
+MAP(fsn_walks, ARRAY, __u32, struct walk, 1);
+MAP(fsn_rules, ARRAY, __u32, struct rule, 1);
 
 /* Rows of files without an unwind table, of all processes; .tag is RULE_LOCKED during a write. */
 struct cfi_kept {
@@ -154,19 +143,8 @@ struct cfi_file_kept {
 	struct cfi_file file;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cfi_kept);
-} fsn_cfi_rows SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cfi_file_kept);
-} fsn_cfi_files SEC(".maps");
+MAP(fsn_cfi_rows, ARRAY, __u32, struct cfi_kept, 1);
+MAP(fsn_cfi_files, ARRAY, __u32, struct cfi_file_kept, 1);
 
 /* --- rules -------------------------------------------------------------------------- */
 
