@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop compare: which node, or rank, stands out among saved statistics of several.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop detach: remove probes and pins.
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "cli/cmd.h"
 #include "group/group.h"
 #include "group/keys.h"

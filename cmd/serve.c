@@ -5,7 +5,6 @@
 // shared groups, has limited time, and none of its input is sent back.
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

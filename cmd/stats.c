@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop stats: the statistics that the kernel keeps.
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

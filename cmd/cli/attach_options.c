@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Options of attach and run: filters, keys, stacks, access.
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Histograms: powers of two with stars for readers, all buckets for programs; and what rows and
 // histograms were in the frames before, as sparklines and heat maps.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

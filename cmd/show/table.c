@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rows of typed cells, as a table for a terminal and as CSV.
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The call tree: the paths of a group, callers above callees.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 // Parses the head of an untrusted HTTP request.
 #include <ctype.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 

@@ -2,7 +2,6 @@
 // Parses untrusted JSON strictly with every version of json-c.
 #include "base/json_read.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/util.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds the bounds of a function from symbols and FDEs, and checks that it is code: data tables in
 // assembly files are often marked as functions.
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds where calls of a function return, and decides how returns are traced.
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,6 @@
 //
 // The kernel tracks 64 nested calls with return probes, so recursive functions have none. Signal
 // handlers are not visible in the code: fsn_session() and target/user.c handle these.
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds the site of the entry probe: the entry, or a few harmless instructions later.
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

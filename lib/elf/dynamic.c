@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The data for the dynamic linker: names, needed libraries, the symbol table.
-#include <errno.h>
 #include <limits.h>
 
 #include "internal.h"

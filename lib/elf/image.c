@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <errno.h>
 #include <string.h>
 
 #include "internal.h"

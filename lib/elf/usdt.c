@@ -3,7 +3,6 @@
 #include "elf/elf_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 
 #include "internal.h"
 

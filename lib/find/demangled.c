@@ -5,7 +5,6 @@
 // demangled. A mangled name contains each identifier verbatim, after its length. The search picks
 // one identifier of each requested name, and matches all exact names in one pass over the symbols.
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Links by bpf(2) itself where libbpf 1.1 has no call for them.
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 // systemd driver (PREFIX-ID.scope, SLICE:PREFIX:ID), libpod's and cri-o's cgroup parents, and
 // SLURM's cgroup/v1 and cgroup/v2 plugins.
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
 #include <search.h>

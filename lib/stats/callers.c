@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of code addresses: callers, and GPU kernels.
-#include <errno.h>
 #include <limits.h>
 #include <search.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Waits of threads: off the CPU, and in the run queue.
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
