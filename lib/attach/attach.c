@@ -264,16 +264,16 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	bool by_pid)
 {
 	meta->layout = FSN_LAYOUT;
-	meta->links = engine_links(e);
+	meta->links = e->links;
 	meta->attached_ns = clock_ns(CLOCK_REALTIME);
 	meta->fn_cnt = draft->probed_cnt;
 	meta->timed_cnt = draft->timed_cnt;
 	meta->lib_cnt = draft->objects.cnt;
-	meta->stat_shards = engine_stat_shards(e);
-	meta->hist_shards = engine_hist_shards(e);
-	meta->path_shards = engine_path_shards(e);
-	meta->path_cnt = engine_path_cnt(e);
-	meta->block_sets = engine_block_sets(e);
+	meta->stat_shards = e->stat_shards;
+	meta->hist_shards = e->hist_shards;
+	meta->path_shards = e->path_shards;
+	meta->path_cnt = e->path_cnt;
+	meta->block_sets = e->block_sets;
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->budget = opts->budget.share;
@@ -286,7 +286,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0) |
 			FSN_OPT_UNPLACED;
 	meta->uid = login_uid();
-	meta->sampled_cpus = engine_sampled_cpus(e);
+	meta->sampled_cpus = e->sampled_cpus;
 	meta->duty = draft->duty;
 	meta->pid = getppid(); /* the command: this runs in its helper process */
 	for (int i = 0; i < MAPID_CNT; i++)
@@ -341,7 +341,7 @@ static int attach_place(struct engine *e, const struct probes *probes, size_t i,
 	struct err *err)
 {
 	const struct place_probes *place = &probes->places[i];
-	uint32_t first = engine_link_cnt(e);
+	uint32_t first = e->link_cnt;
 	int code = attach_list(e, &place->ends, opts, by_pid, dir_fd, progress, err);
 
 	if (!code)
@@ -440,50 +440,22 @@ static struct engine_spec spec_of(const struct draft *draft, const struct attach
 	bool stack_holds = opts->stack_cnt && opts->unborn && opts->kept &&
 		stacks == STACKS_OF_CALLS;
 	struct engine_spec spec = {
+		.draft = draft,
+		.opts = opts,
+		.desc = desc,
+		.probes = probes,
 		.mode = mode,
-		.fn_cnt = draft->probed_cnt,
-		.timed_cnt = draft->timed_cnt,
-		.lib_cnt = draft->objects.cnt,
-		.place_cnt = draft->place_cnt,
-		.processes = opts->processes,
-		.children = opts->children,
-		.sample = opts->sample,
-		.nesting = opts->nesting,
-		.split = opts->split,
-		.holds = opts->holds,
-		.keys = opts->keys,
-		.block_cnt = opts->blocks,
 		.rate = opts->rate ? opts->rate : RATE_USUAL,
 		.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS,
 		.bound = desc->sheds && !guard_is_off() ? opts->budget.share : 0,
 		.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
 		.step_ns = opts->raw ? 0 : price->whole_ns[PRICE_STEPPED][PRICE_COUNT],
-		.stack_cnt = opts->stack_cnt,
-		.stacks_of = opts->stacks_of,
 		.stacks = stacks,
 		.python = opts->stack_cnt && (opts->stacks_python || stacks == STACKS_OF_THREADS),
 		.stack_holds = stack_holds,
 		.pauses = opts->holds || opts->held || stack_holds,
-		.type_cnt = desc->types.type_cnt,
-		.name_cnt = desc->types.name_cnt,
-		.text_bytes = desc->text.len,
-		.has_more = desc->has_more,
-		.judged = desc->judged,
-		.zero_frees = desc->zero_frees,
-		.other_regs = desc->other_regs,
-		.wide = desc->wide,
-		.key_wide = desc->key_wide,
-		.key_late = desc->key_late,
-		.wakers = desc->wakers,
-		.asked = desc->asked,
-		.jump_cnt = probes->jump_cnt,
-		.follows = probes->follows,
-		.goroutines = probes->goroutines,
-		.source_cnt = probes->source_cnt,
-		.spans = probes->spans,
 	};
 
-	memcpy(spec.key_kinds, desc->key_kinds, sizeof(spec.key_kinds));
 	spec_programs(&spec, draft, probes);
 	return spec;
 }

@@ -429,7 +429,7 @@ static int count_all(
 	s->e = e;
 	s->probes = probes;
 	s->by_pid = by_pid;
-	s->rows = engine_stat_shards(e) * s->draft.probed_cnt;
+	s->rows = e->stat_shards * s->draft.probed_cnt;
 	code = map_mmap(fd, s->rows * sizeof(struct fsn_stat), &s->stats);
 	if (code)
 		return err_sys(err, code, "cannot count entries");

@@ -60,7 +60,7 @@ static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
  */
 static bool engine_sees_sleeps(const struct engine_spec *spec)
 {
-	return spec->split && spec->stack_cnt && spec->nesting &&
+	return spec->opts->split && spec->opts->stack_cnt && spec->opts->nesting &&
 		!(spec->progs & 1U << ENGINE_WAIT);
 }
 
@@ -97,7 +97,7 @@ static uint32_t slot_cnt(const struct engine_spec *spec)
 /* Number of key rows. */
 static size_t row_cnt(const struct engine_spec *spec)
 {
-	return spec->keys ? spec->keys->rows : 0;
+	return spec->opts->keys ? spec->opts->keys->rows : 0;
 }
 
 /* Bytes of the stack table, and of the Python code table. */
@@ -106,43 +106,44 @@ static size_t stack_bytes(const struct engine_spec *spec)
 	uint64_t python = FSN_PYTHON_CODES * sizeof(struct fsn_python_code) +
 		FSN_PYTHON_PIECES * sizeof(struct fsn_python_lines);
 
-	return spec->stack_cnt * (sizeof(struct fsn_stack) +
+	return spec->opts->stack_cnt * (sizeof(struct fsn_stack) +
 		FSN_STACK_PIECES * sizeof(struct fsn_frames)) + (spec->python ? python : 0);
 }
 
 static size_t more_bytes(const struct engine_spec *spec)
 {
-	return sizeof(struct fsn_more) - (spec->wide ? 0 : FSN_STR_SPARED);
+	return sizeof(struct fsn_more) - (spec->desc->wide ? 0 : FSN_STR_SPARED);
 }
 
 /* Sets of tracked allocations, a power of two. They are half full at the configured maximum. */
 static uint32_t block_sets(const struct engine_spec *spec)
 {
-	return spec->block_cnt ? power_of_two(2 * spec->block_cnt / FSN_BLOCK_WAYS) : 0;
+	return spec->opts->blocks ? power_of_two(2 * spec->opts->blocks / FSN_BLOCK_WAYS) : 0;
 }
 
 /* Uses the memory that the other maps leave of MEMORY_MAX for shards of the histograms. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
-	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
-	uint64_t slots = slot_cnt(spec), used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
-		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
+	uint64_t hist = spec->draft->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
+	uint64_t slots = slot_cnt(spec), funcs = spec->draft->probed_cnt;
+	uint64_t used = 2 * hist + stat_shards * funcs * sizeof(struct fsn_stat) +
+		(PROC_MAX + 2 * funcs) * sizeof(struct fsn_proc) +
 		slots / FSN_WAYS * sizeof(struct fsn_set) +
-		spec->type_cnt * sizeof(struct fsn_type) +
-		spec->name_cnt * sizeof(struct fsn_name) +
+		spec->desc->types.type_cnt * sizeof(struct fsn_type) +
+		spec->desc->types.name_cnt * sizeof(struct fsn_name) +
 		slots * sizeof(struct fsn_args) +
-		(spec->follows ? slots * sizeof(struct fsn_mark) : 0) +
-		(spec->has_more ? slots * more_bytes(spec) : 0) +
-		(spec->nesting ? slots * sizeof(struct fsn_nest) + FSN_THREADS * sizeof(uint64_t) : 0) +
-		(spec->split ? slots * sizeof(struct fsn_split) : 0) +
+		(spec->probes->follows ? slots * sizeof(struct fsn_mark) : 0) +
+		(spec->desc->has_more ? slots * more_bytes(spec) : 0) +
+		(spec->opts->nesting ? slots * sizeof(struct fsn_nest) + FSN_THREADS * sizeof(uint64_t) : 0) +
+		(spec->opts->split ? slots * sizeof(struct fsn_split) : 0) +
 		(spec->pauses ? slots * sizeof(uint64_t) : 0) +
 		(engine_sees_sleeps(spec) ? FSN_SLEEP_CNT * SLEEP_BYTES : 0) +
 		((spec->progs & 1U << ENGINE_WAIT) ? slots * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
-		(spec->keys ? slots * sizeof(uint32_t) : 0) +
-		(spec->asked ? slots * 16 : 0) +
-		(spec->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
-		(spec->wakers ? slots * (FSN_COMM_LEN + 16) : 0) +
+		(spec->opts->keys ? slots * sizeof(uint32_t) : 0) +
+		(spec->desc->asked ? slots * 16 : 0) +
+		(spec->desc->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
+		(spec->desc->wakers ? slots * (FSN_COMM_LEN + 16) : 0) +
 		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -154,10 +155,11 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 /* Records of processes; a power of two. */
 static uint32_t proc_cnt(const struct engine_spec *spec)
 {
-	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
-	uint32_t min = spec->fn_cnt <= 8 ? PROC_FEW : spec->fn_cnt <= 64 ? PROC_SOME : PROC_MIN;
+	uint64_t funcs = spec->draft->probed_cnt;
+	uint32_t procs = power_of_two(funcs * PROC_PER_FUNC);
+	uint32_t min = funcs <= 8 ? PROC_FEW : funcs <= 64 ? PROC_SOME : PROC_MIN;
 
-	if (!spec->processes)
+	if (!spec->opts->processes)
 		return 1;
 	return procs < min ? min : procs > PROC_MAX ? PROC_MAX : procs;
 }
@@ -165,34 +167,35 @@ static uint32_t proc_cnt(const struct engine_spec *spec)
 /* Entries for call paths: a power of two, plus one. */
 static uint32_t path_cnt(const struct engine_spec *spec)
 {
-	uint32_t paths = power_of_two((uint64_t)spec->fn_cnt * PATHS_PER_FUNC);
+	uint32_t paths = power_of_two((uint64_t)spec->draft->probed_cnt * PATHS_PER_FUNC);
 
-	if (!spec->nesting)
+	if (!spec->opts->nesting)
 		return 0;
 	return (paths < PATHS_MIN ? PATHS_MIN : paths > PATHS_MAX ? PATHS_MAX : paths) + 1;
 }
 
 static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 {
-	const struct keys *keys = spec->keys;
+	const struct keys *keys = spec->opts->keys;
 
 	if (!keys)
 		return;
-	if (spec->key_late)
+	if (spec->desc->key_late)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, e->slot_cnt);
-	if (spec->wakers)
+	if (spec->desc->wakers)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_wakers, e->slot_cnt);
-	if (spec->asked)
+	if (spec->desc->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	e->skel->rodata->fsn_keyed = true;
 	e->skel->rodata->fsn_places_known = kernel_finds_mappings();
 	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
-	e->skel->rodata->fsn_asked = spec->asked;
-	e->skel->rodata->fsn_key_late = spec->key_late;
-	e->skel->rodata->fsn_wakers = spec->wakers;
-	e->skel->rodata->fsn_key_wide = spec->key_wide;
-	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->key_kinds, sizeof(spec->key_kinds));
+	e->skel->rodata->fsn_asked = spec->desc->asked;
+	e->skel->rodata->fsn_key_late = spec->desc->key_late;
+	e->skel->rodata->fsn_wakers = spec->desc->wakers;
+	e->skel->rodata->fsn_key_wide = spec->desc->key_wide;
+	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->desc->key_kinds,
+		sizeof(spec->desc->key_kinds));
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
 	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
 	e->skel->rodata->fsn_row_cnt = keys->rows;
@@ -200,7 +203,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 
 static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 {
-	if (!spec->block_cnt)
+	if (!spec->opts->blocks)
 		return;
 	e->block_sets = block_sets(spec);
 	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, e->slot_cnt);
@@ -236,9 +239,9 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	int cpus = libbpf_num_possible_cpus();
 	uint32_t walks = FSN_WALKS_CPU * (cpus > 0 ? cpus : 1);
 
-	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->stack_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->opts->stack_cnt);
 	bpf_program__set_autoload(e->skel->progs.fsn_threads, false);
-	if (!spec->stack_cnt)
+	if (!spec->opts->stack_cnt)
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
@@ -254,25 +257,25 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	engine_size_cfi(e);
 	e->skel->rodata->fsn_walks_python = spec->python;
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
-	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
-	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
-		spec->keys->key_cnt == 1 && !spec->keys->sum_cnt;
-	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
+	e->skel->rodata->fsn_walks_late = spec->opts->keys->stack_late;
+	e->skel->rodata->fsn_walks_alone = spec->opts->keys->stack_late &&
+		spec->opts->keys->key_cnt == 1 && !spec->opts->keys->sum_cnt;
+	e->skel->rodata->fsn_walk_one_of = spec->opts->stacks_of;
 	e->skel->rodata->fsn_walk_cnt = walks;
-	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;
-	e->skel->rodata->fsn_frames_cnt = spec->stack_cnt * FSN_STACK_PIECES;
+	e->skel->rodata->fsn_stack_cnt = spec->opts->stack_cnt;
+	e->skel->rodata->fsn_frames_cnt = spec->opts->stack_cnt * FSN_STACK_PIECES;
 	e->skel->rodata->fsn_self = proc_is_first_ns() ? getpid() : 0;
 }
 
 static struct map_sizes map_sizes(const struct engine *e, const struct engine_spec *spec)
 {
 	return (struct map_sizes) {
-		.funcs = spec->fn_cnt,
-		.timed = spec->timed_cnt,
-		.libs = spec->lib_cnt,
-		.types = spec->type_cnt,
-		.names = spec->name_cnt,
-		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
+		.funcs = spec->draft->probed_cnt,
+		.timed = spec->draft->timed_cnt,
+		.libs = spec->draft->objects.cnt,
+		.types = spec->desc->types.type_cnt,
+		.names = spec->desc->types.name_cnt,
+		.texts = (spec->desc->text.len + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
 		.slots = e->slot_cnt,
 		.stat_shards = e->stat_shards,
 		.hist_shards = e->hist_shards,
@@ -282,21 +285,21 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.rows = row_cnt(spec),
 		.gpus = spec->progs & 1U << ENGINE_GPU,
 		.block_sets = block_sets(spec),
-		.places = spec->place_cnt,
-		.callers = spec->keys && (keys_at(spec->keys, FSN_BY_CALLER) ||
-					      keys_at(spec->keys, FSN_BY_LOCK)),
-		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
-		.stacks = spec->stack_cnt,
+		.places = spec->draft->place_cnt,
+		.callers = spec->opts->keys && (keys_at(spec->opts->keys, FSN_BY_CALLER) ||
+					      keys_at(spec->opts->keys, FSN_BY_LOCK)),
+		.launches = spec->opts->keys && keys_at(spec->opts->keys, FSN_BY_KERNEL),
+		.stacks = spec->opts->stack_cnt,
 		.pythons = spec->python,
-		.has_more = spec->has_more,
-		.wide = spec->wide,
-		.nesting = spec->nesting,
-		.split = spec->split,
+		.has_more = spec->desc->has_more,
+		.wide = spec->desc->wide,
+		.nesting = spec->opts->nesting,
+		.split = spec->opts->split,
 		.sleeps = engine_sees_sleeps(spec),
-		.children = spec->children,
-		.holds = spec->holds || spec->stack_holds,
+		.children = spec->opts->children,
+		.holds = spec->opts->holds || spec->stack_holds,
 		.pauses = spec->pauses,
-		.judged = spec->judged,
+		.judged = spec->desc->judged,
 		.cold = e->task_work,
 	};
 }
@@ -328,7 +331,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	 * events of the kernel: the read would cause some. Not with GPUs: gpu_called()
 	 * schedules no repetition.
 	 */
-	if (kfuncs.task_work > 0 && spec->stack_cnt && !spec->timed_cnt && !waits &&
+	if (kfuncs.task_work > 0 && spec->opts->stack_cnt && !spec->draft->timed_cnt && !waits &&
 		!(spec->progs & (FENTRY | KPROBES | 1U << ENGINE_TRACE | 1U << ENGINE_GPU)))
 		e->task_work = kfuncs.task_work;
 	sizes = map_sizes(e, spec);
@@ -338,10 +341,10 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 			bpf_map__set_value_size(engine_map(e, i), map_value_bytes(i, &sizes));
 	}
 	bpf_map__set_max_entries(
-		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? e->slot_cnt : 1);
+		e->skel->maps.fsn_jumps, spec->probes->jump_cnt ? spec->probes->jump_cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->probes->follows ? e->slot_cnt : 1);
 	bpf_map__set_max_entries(
-		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
+		e->skel->maps.fsn_sources, spec->probes->source_cnt ? spec->probes->source_cnt : 1);
 	bpf_map__set_max_entries(e->skel->maps.fsn_cpus, cpus_max());
 	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? e->slot_cnt : 1);
 	bpf_map__set_max_entries(
@@ -353,18 +356,18 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_proc_mask = sizes.procs - 1;
 	e->skel->rodata->fsn_path_mask = e->path_cnt ? e->path_cnt - 2 : 0;
 	e->skel->rodata->fsn_path_shards = e->path_shards - 1;
-	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
-	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
+	e->skel->rodata->fsn_fn_cnt = spec->draft->probed_cnt;
+	e->skel->rodata->fsn_timed_cnt = spec->draft->timed_cnt;
 	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
-	e->skel->rodata->fsn_processes = spec->processes;
-	e->skel->rodata->fsn_has_more = spec->has_more;
-	e->skel->rodata->fsn_zero_frees = spec->zero_frees;
-	e->skel->rodata->fsn_other_regs = spec->other_regs;
-	e->skel->rodata->fsn_wide = spec->wide;
-	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
+	e->skel->rodata->fsn_processes = spec->opts->processes;
+	e->skel->rodata->fsn_has_more = spec->desc->has_more;
+	e->skel->rodata->fsn_zero_frees = spec->desc->zero_frees;
+	e->skel->rodata->fsn_other_regs = spec->desc->other_regs;
+	e->skel->rodata->fsn_wide = spec->desc->wide;
+	e->skel->rodata->fsn_events = spec->probes->source_cnt > 0 || waits;
 #if defined(__aarch64__)
-	e->skel->rodata->fsn_rooms = spec->source_cnt > 0 || spec->progs & FENTRY;
+	e->skel->rodata->fsn_rooms = spec->probes->source_cnt > 0 || spec->progs & FENTRY;
 #endif
 	e->skel->rodata->fsn_waits = waits;
 	e->skel->rodata->fsn_thread_stacks = spec->stacks == STACKS_OF_THREADS;
@@ -372,17 +375,17 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
 	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
 	e->skel->rodata->fsn_futex = spec->futex_waits ? SYS_futex : 0;
-	e->skel->rodata->fsn_spans = spec->spans;
-	e->skel->rodata->fsn_follows = spec->follows;
-	e->skel->rodata->fsn_goroutines = spec->goroutines;
-	e->skel->rodata->fsn_nesting = spec->nesting;
-	e->skel->rodata->fsn_split = spec->split;
+	e->skel->rodata->fsn_spans = spec->probes->spans;
+	e->skel->rodata->fsn_follows = spec->probes->follows;
+	e->skel->rodata->fsn_goroutines = spec->probes->goroutines;
+	e->skel->rodata->fsn_nesting = spec->opts->nesting;
+	e->skel->rodata->fsn_split = spec->opts->split;
 	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_may_pause = spec->pauses;
 	e->skel->rodata->fsn_runs_bits = spec->runs_bits;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_step_ns = spec->step_ns;
-	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
+	e->skel->rodata->fsn_sample = spec->opts->sample > 1 ? spec->opts->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
 	e->skel->rodata->fsn_bound = spec->bound;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
@@ -455,15 +458,15 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 		e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_signal, spec->pauses);
 	bpf_program__set_autoload(e->skel->progs.fsn_pause, spec->pauses && !e->holds);
-	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, spec->block_cnt);
-	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, spec->block_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, spec->opts->blocks);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, spec->opts->blocks);
 	bpf_program__set_autoload(e->skel->progs.fsn_sleep, engine_sees_sleeps(spec));
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
-	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->wakers);
+	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->desc->wakers);
 	bpf_program__set_autoload(e->skel->progs.fsn_interrupt, progs & 1U << ENGINE_SYS_EXIT);
-	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->children);
-	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->children);
+	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->opts->children);
+	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->opts->children);
 }
 
 static unsigned int link_mask(const struct engine *e, const struct engine_spec *spec)
@@ -508,10 +511,10 @@ int engine_new(
 	e->many_kprobes = spec->progs & KPROBES && spec->mode != LINK_PERF &&
 		!kfunc_how_probe(KFUNC_MULTI);
 	e->links = link_mask(e, spec);
-	e->children = spec->children;
+	e->children = spec->opts->children;
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
-	e->holds = spec->holds;
+	e->holds = spec->opts->holds;
 	code = clones_new(spec->clone_first, spec->progs & 1U << ENGINE_TRACE, &e->clones, err);
 	if (code)
 		return code;
@@ -595,31 +598,6 @@ void engine_free(struct engine *e)
 	free(e);
 }
 
-uint32_t engine_stat_shards(const struct engine *e)
-{
-	return e->stat_shards;
-}
-
-uint32_t engine_hist_shards(const struct engine *e)
-{
-	return e->hist_shards;
-}
-
-uint32_t engine_path_shards(const struct engine *e)
-{
-	return e->path_shards;
-}
-
-uint32_t engine_block_sets(const struct engine *e)
-{
-	return e->block_sets;
-}
-
-uint32_t engine_path_cnt(const struct engine *e)
-{
-	return e->path_cnt;
-}
-
 int engine_map_fd(const struct engine *e, enum map_id id)
 {
 	return bpf_map__fd(engine_map(e, id));
@@ -628,11 +606,6 @@ int engine_map_fd(const struct engine *e, enum map_id id)
 int engine_maps_fd(const struct engine *e)
 {
 	return bpf_program__fd(e->skel->progs.fsn_maps);
-}
-
-uint32_t engine_link_cnt(const struct engine *e)
-{
-	return e->link_cnt;
 }
 
 int engine_set_place(
@@ -661,16 +634,6 @@ int engine_set_sources(
 		bpf_map__fd(e->skel->maps.fsn_sources), 0, cnt, sizeof(*sources), sources);
 
 	return code ? err_sys(err, code, "cannot write where arguments are") : 0;
-}
-
-uint32_t engine_sampled_cpus(const struct engine *e)
-{
-	return e->sampled_cpus;
-}
-
-unsigned int engine_links(const struct engine *e)
-{
-	return e->links;
 }
 
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)

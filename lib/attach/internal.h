@@ -75,51 +75,27 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 
 struct engine;
 
+/* A draft and its description, for which programs are loaded, and what follows from them. */
 struct engine_spec {
-	size_t fn_cnt;    /* functions */
-	size_t timed_cnt; /* functions whose returns are traced; they come first */
-	size_t lib_cnt;
-	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
-	size_t place_cnt; /* tail-call targets that are not functions of the group */
-	size_t type_cnt, name_cnt, text_bytes;
-	size_t source_cnt;   /* event sites with their own argument locations */
+	const struct draft *draft;
+	const struct attach_opts *opts;
+	const struct description *desc;
+	const struct probes *probes;
 	enum link_mode mode; /* not LINK_AUTO */
 	uint32_t hit_ns, step_ns; /* of a probe that measures nothing, emulated and single-stepped */
 	uint32_t rate;       /* of samples, Hz */
 	uint32_t runs_bits;  /* measure run time in one hit of 1 << N */
-	bool follows;        /* some tail call is tracked */
-	bool goroutines;     /* some calls are matched by goroutine */
-	bool spans;          /* some target is a span */
 	enum kind_stacks stacks;
 	uint32_t waits[WAIT_CNT]; /* 1 + number of the target for this wait; 0: no target */
-	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool traces_calls;   /* some target is a system call, */
 	bool futex_waits;    /* and one is the calls of futex(2) that wait */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
 	const struct link_probes *clone_first;
 	unsigned int progs;  /* programs to load, as a mask of 1 << enum engine_prog */
-	bool processes;
-	bool children; /* trace children of the filter's processes */
-	bool split;    /* split times into on-CPU, runnable and blocked */
-	bool nesting;  /* track nested calls */
-	bool holds;    /* calls stop their process and are not counted */
-	const struct keys *keys; /* keys to group calls by; NULL: none */
-	uint32_t stack_cnt, stacks_of; /* size of the stack table; one call in N */
 	bool python; /* stacks include Python frames */
-	uint32_t block_cnt; /* maximum number of tracked allocations; 0: none */
 	bool stack_holds; /* a thread that meets a file without an unwind table waits for it */
 	bool pauses;      /* processes may be stopped; subtract that from their calls */
 	bool crashes;     /* record processes that die */
-	bool key_wide;           /* some key needs more than a word */
-	bool key_late;           /* some row is found when its call returns, */
-	bool wakers;             /* and one by the thread that ended the wait */
-	bool asked;              /* some call returns the handle of a kernel */
-	bool has_more; /* arguments on the stack or text are kept */
-	bool judged;     /* some function may fail */
-	bool zero_frees; /* some function has fsn_conf.zero */
-	bool other_regs; /* some function's arguments are in other registers than C's */
-	bool wide;     /* keep FSN_STR_WIDE bytes of texts */
-	uint32_t sample;
 	bool samples; /* some function is sampled, as its struct fsn_conf says */
 	uint32_t bound; /* overhead limit of the BPF programs, in millionths; 0: none */
 };
@@ -141,21 +117,11 @@ uint64_t engine_programs_id(void);
  */
 int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err);
 
-/* Shards of fsn_stats and fsn_hists, powers of two. */
-uint32_t engine_stat_shards(const struct engine *e);
-uint32_t engine_hist_shards(const struct engine *e);
-uint32_t engine_path_shards(const struct engine *e);
-uint32_t engine_block_sets(const struct engine *e);
-uint32_t engine_path_cnt(const struct engine *e); /* 0: paths are not recorded */
-
 /* A map's descriptor; it belongs to the engine. */
 int engine_map_fd(const struct engine *e, enum map_id id);
 
 /* The iterator that lists the mappings of this process; for stacks.c. */
 int engine_maps_fd(const struct engine *e);
-
-/* Number of links pinned so far. */
-uint32_t engine_link_cnt(const struct engine *e);
 
 /*
  * Assigns the links from number @first_link on to place @i. Its hits count as hits of function
@@ -172,12 +138,6 @@ int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 /* Writes the argument locations of events. */
 int engine_set_sources(struct engine *e, const struct fsn_sources *sources, size_t cnt,
 	struct err *err);
-
-/* Number of CPUs that are sampled. */
-uint32_t engine_sampled_cpus(const struct engine *e);
-
-/* Kinds of its links, as a mask of enum link_mode. */
-unsigned int engine_links(const struct engine *e);
 
 /* Pins all maps in @dir_fd. */
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
@@ -213,13 +173,15 @@ DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
 #define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 
-/* Private to engine.c, which creates it, and links.c. */
+/* Only engine.c and links.c write to it. */
 struct fsn_bpf;
 struct engine {
 	struct fsn_bpf *skel;
 	enum link_mode mode;
-	uint32_t stat_shards, hist_shards, path_shards, path_cnt, block_sets, slot_cnt;
-	unsigned int links;
+	uint32_t stat_shards, hist_shards, path_shards; /* of fsn_stats, .. ; powers of two */
+	uint32_t path_cnt; /* 0: paths are not recorded */
+	uint32_t block_sets, slot_cnt;
+	unsigned int links; /* their kinds: mask of enum link_mode */
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds;
 	uint32_t rate, sampled_cpus;
@@ -228,7 +190,7 @@ struct engine {
 	int task_work; /* bpf_kfuncs.task_work, if threads repeat walks that missed a page; else 0 */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;
-	size_t link_cnt;
+	size_t link_cnt; /* pinned so far */
 };
 
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
