@@ -56,11 +56,10 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 {
 	out_str(o, "\n");
 	out_escaped(o, function, strlen(function));
-	out_str(o, " of ");
-	out_i64(o, call->pid);
-	out_char(o, '/');
-	out_i64(o, call->tid);
-	out_str(o, stack->frames ? ":\n" : stack->end ? ": it runs\n" : ": it can't be seen\n");
+	out_printf(o, " of %d/%d%s", call->pid, call->tid,
+		stack->frames        ? ":\n"
+			: stack->end ? ": it runs\n"
+				     : ": it can't be seen\n");
 	thread_stack_text(o, stack);
 }
 
@@ -224,38 +223,25 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	__cleanup(out_done) struct out out = {};
 	char exits[64], when[TEXT_NUM_LEN];
 
-	out_str(&out, "link ");
-	out_str(&out, link_mode_name(info.links));
-	out_str(&out, ", exits ");
-	out_str(&out, text_exits(info.exits, exits, sizeof(exits)));
-	if (info.sample > 1) {
-		out_str(&out, "; one call of ");
-		out_u64(&out, info.sample);
-		out_str(&out, " is timed");
-	}
+	out_printf(&out, "link %s, exits %s", link_mode_name(info.links),
+		text_exits(info.exits, exits, sizeof(exits)));
+	if (info.sample > 1)
+		out_printf(&out, "; one call of %u is timed", info.sample);
 	out_str(&out, info.processes ? "" : "; without processes");
 	out_str(&out, info.raw ? "; times are raw" : "");
 	out_budget(&out, row->group);
 	if (row->asked)
 		out_filters(&out, row->asked);
-	if (info.kept) {
-		out_str(&out, "; while run ");
-		out_u64(&out, (uint64_t)info.pid);
-		out_str(&out, " lives");
-	} else if (row->until_ns) {
-		out_str(&out, "; until ");
-		out_str(&out, text_time(row->until_ns, when));
-	}
-	out_str(&out, "; attached ");
-	out_str(&out, text_time(info.attached_ns, when));
-	out_str(&out, " by ");
+	if (info.kept)
+		out_printf(&out, "; while run %u lives", info.pid);
+	else if (row->until_ns)
+		out_printf(&out, "; until %s", text_time(row->until_ns, when));
+	out_printf(&out, "; attached %s by ", text_time(info.attached_ns, when));
 	if (user)
 		out_str(&out, user->pw_name);
 	else
 		out_u64(&out, info.uid);
-	out_str(&out, ", process ");
-	out_u64(&out, (uint64_t)info.pid);
-	out_str(&out, row->asked ? ":" : "");
+	out_printf(&out, ", process %u%s", info.pid, row->asked ? ":" : "");
 	if (row->asked)
 		out_command(&out, row->asked);
 	out_char(&out, '\0');

@@ -100,10 +100,8 @@ static char *stack_label(struct stacks *s, uint64_t number, pid_t pid)
 		size_t cnt = 0;
 		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
 
-		for (size_t k = 0; names && k < cnt; k++) {
-			out_str(&text, names[k].text);
-			out_char(&text, '\n');
-		}
+		for (size_t k = 0; names && k < cnt; k++)
+			out_printf(&text, "%s\n", names[k].text);
 	}
 	out_char(&text, '\0');
 	return text.buf;
@@ -111,12 +109,9 @@ static char *stack_label(struct stacks *s, uint64_t number, pid_t pid)
 
 static char *caller_label(const struct stats_row *row, size_t key)
 {
-	char hex[TEXT_NUM_LEN];
-
-	if (row->place)
-		return xstrdup(row->place);
-	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)stats_row_word(row, key));
-	return xstrdup(hex);
+	return row->place
+		? xstrdup(row->place)
+		: xasprintf("0x%llx", (unsigned long long)stats_row_word(row, key));
 }
 
 /* Allocations dropped from the full table of keys are counted as others'. */
@@ -194,11 +189,8 @@ static void add_stack(struct holding *h, const struct held *held)
 {
 	char bytes[TEXT_NUM_LEN];
 
-	out_str(&h->stacks, "\n");
-	out_str(&h->stacks, text_bytes(held->live.bytes, bytes));
-	out_str(&h->stacks, " in ");
-	out_u64(&h->stacks, held->live.blocks);
-	out_str(&h->stacks, held->live.blocks == 1 ? " block by " : " blocks by ");
+	out_printf(&h->stacks, "\n%s in %llu block%s by ", text_bytes(held->live.bytes, bytes),
+		(unsigned long long)held->live.blocks, held->live.blocks == 1 ? "" : "s");
 	out_escaped(&h->stacks, held->function, strlen(held->function));
 	out_str(&h->stacks, ":\n");
 	for (const char *at = held->label, *end; (end = strchr(at, '\n')); at = end + 1) {

@@ -64,8 +64,7 @@ static void calls_text(struct out *o, const struct scene *s, const struct crash 
 			call_args_text(o, &shown);
 			out_char(o, ')');
 		}
-		out_char(o, ' ');
-		out_str(o, text_duration(call->age_ns, age));
+		out_printf(o, " %s", text_duration(call->age_ns, age));
 	}
 }
 
@@ -75,23 +74,16 @@ static void report_text(struct out *o, const struct scene *s, const struct crash
 	struct thread_stack stack = stack_of(s, c);
 	char how[CRASH_TEXT];
 
-	out_str(o, "process ");
-	out_i64(o, c->pid);
-	out_str(o, " (");
+	out_printf(o, "process %d (", c->pid);
 	out_escaped(o, c->comm, strlen(c->comm));
-	out_str(o, c->signal ? ") was killed: " : ") failed: ");
-	out_str(o, crash_text(c, how));
-	if (c->tid != c->pid) {
-		out_str(o, ", in thread ");
-		out_i64(o, c->tid);
-	}
+	out_printf(o, ") %s: %s", c->signal ? "was killed" : "failed", crash_text(c, how));
+	if (c->tid != c->pid)
+		out_printf(o, ", in thread %d", c->tid);
 	out_char(o, '\n');
 	for (size_t i = 0; i < c->cnt;) {
 		out_str(o, "  in flight");
-		if (c->calls[i].tid != c->tid) {
-			out_str(o, " in thread ");
-			out_i64(o, c->calls[i].tid);
-		}
+		if (c->calls[i].tid != c->tid)
+			out_printf(o, " in thread %d", c->calls[i].tid);
 		out_str(o, ": ");
 		calls_text(o, s, c, &i);
 		out_char(o, '\n');
@@ -106,9 +98,8 @@ static void report_text(struct out *o, const struct scene *s, const struct crash
 static void add_json(struct json *j, const struct scene *s, const struct crash *c, bool lines)
 {
 	struct thread_stack stack = stack_of(s, c);
-	char buf[CRASH_TEXT], hex[TEXT_NUM_LEN];
+	char buf[CRASH_TEXT];
 
-	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)c->addr);
 	json_open(j, '{');
 	json_set_str(j, "group", group_name(s->group));
 	json_set_time(j, "time", real_time_of(c));
@@ -116,7 +107,10 @@ static void add_json(struct json *j, const struct scene *s, const struct crash *
 	json_set_i64(j, "tid", c->tid);
 	json_set_str(j, "comm", c->comm);
 	json_set_str(j, "signal", crash_signal(c, buf));
-	json_set_str(j, "address", c->has_addr ? hex : NULL);
+	if (c->has_addr)
+		json_set_hex(j, "address", c->addr);
+	else
+		json_set_null(j, "address");
 	json_set_u64_if(j, "exit_status", !c->signal, c->status);
 	json_set_bool(j, "out_of_memory", c->out_of_memory);
 	json_set_u64(j, "in_flight", c->call_cnt);

@@ -35,8 +35,6 @@ struct thread_stack thread_stack_read(struct thread_stacks *threads, pid_t pid, 
 
 void thread_stack_json(struct json *j, const struct thread_stack *stack, bool lines)
 {
-	char hex[TEXT_NUM_LEN];
-
 	json_set_open(j, "stack", '{');
 	if (!stack->frames) {
 		json_set_null(j, "frames");
@@ -45,11 +43,13 @@ void thread_stack_json(struct json *j, const struct thread_stack *stack, bool li
 		for (size_t i = 0; i < stack->cnt; i++) {
 			const struct thread_frame *f = &stack->frames[i];
 
-			snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)f->offset);
 			json_open(j, '{');
 			json_set_str(j, "name", f->name);
 			json_set_str(j, "file", f->file);
-			json_set_str(j, "offset", f->is_source ? NULL : hex);
+			if (f->is_source)
+				json_set_null(j, "offset");
+			else
+				json_set_hex(j, "offset", f->offset);
 			if (lines)
 				json_set_str(j, "source", f->source);
 			json_set_u64_if(j, "line", f->line, f->line);
@@ -68,10 +68,8 @@ static void add_source_text(struct out *o, const struct thread_frame *f)
 {
 	out_str(o, " (");
 	out_escaped(o, f->file, strlen(f->file));
-	if (f->line) {
-		out_char(o, ':');
-		out_u64(o, f->line);
-	}
+	if (f->line)
+		out_printf(o, ":%u", f->line);
 	out_char(o, ')');
 }
 
@@ -87,11 +85,8 @@ void thread_stack_text(struct out *o, const struct thread_stack *stack)
 			add_source_text(o, f);
 		out_char(o, '\n');
 	}
-	if (stack->frames && strcmp(stack->end, "outermost")) {
-		out_str(o, "    [cut: ");
-		out_str(o, stack->end);
-		out_str(o, "]\n");
-	}
+	if (stack->frames && strcmp(stack->end, "outermost"))
+		out_printf(o, "    [cut: %s]\n", stack->end);
 }
 
 /* --- threads ------------------------------------------------------------------------------------ */
@@ -126,15 +121,14 @@ static void read_kernel(pid_t pid, struct thread *t)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "[<%*x>] %199[^+\n]", name) != 1)
 			continue;
-		out_str(&t->kernel, name);
-		out_char(&t->kernel, '\n');
+		out_printf(&t->kernel, "%s\n", name);
 	}
 }
 
 static void wait_text(struct out *o, pid_t pid, const struct thread *t)
 {
 	const struct blocked *b = &t->blocked;
-	char hex[TEXT_NUM_LEN], comm[PROC_COMM_LEN];
+	char comm[PROC_COMM_LEN];
 
 	if (b->state == 'R') {
 		out_str(o, "runs");
@@ -145,24 +139,19 @@ static void wait_text(struct out *o, pid_t pid, const struct thread *t)
 							"waits");
 	if (!t->call)
 		return;
-	out_str(o, " in ");
-	out_str(o, t->call);
+	out_printf(o, " in %s", t->call);
 	if (*b->file) {
 		out_str(o, " of ");
 		out_escaped(o, b->file, strlen(b->file));
 	} else if (b->number == SYS_futex) {
-		snprintf(hex, sizeof(hex), " at 0x%llx", (unsigned long long)b->arg[0]);
-		out_str(o, b->owner ? ": mutex" : "");
-		out_str(o, hex);
+		out_printf(o, "%s at 0x%llx", b->owner ? ": mutex" : "",
+			(unsigned long long)b->arg[0]);
 	} else if (b->number == SYS_wait4 && (int)b->arg[0] > 0) {
-		out_str(o, " for process ");
-		out_i64(o, (int)b->arg[0]);
+		out_printf(o, " for process %d", (int)b->arg[0]);
 	}
 	if (b->owner) {
-		out_str(o, " held by ");
-		out_i64(o, b->owner);
 		proc_comm(pid, b->owner, comm);
-		out_char(o, ' ');
+		out_printf(o, " held by %d ", b->owner);
 		out_escaped(o, comm, strlen(comm));
 	}
 }
@@ -260,14 +249,10 @@ static void print_alike(struct thread *threads, size_t cnt, size_t first)
 		threads[i].told = true;
 		if (alike++ >= NAMED)
 			continue;
-		out_str(&o, alike > 1 ? ", " : "");
-		out_i64(&o, threads[i].tid);
+		out_printf(&o, "%s%d", alike > 1 ? ", " : "", threads[i].tid);
 	}
-	if (alike > NAMED) {
-		out_str(&o, " and ");
-		out_u64(&o, alike - NAMED);
-		out_str(&o, " more");
-	}
+	if (alike > NAMED)
+		out_printf(&o, " and %zu more", alike - NAMED);
 	out_char(&o, ' ');
 	out_escaped(&o, t->comm, strlen(t->comm));
 	out_str(&o, ": ");

@@ -483,7 +483,6 @@ void call_split_text(struct out *o, const struct call *call)
 	} parts[] = { { call->blocked, "blocked" }, { call->queued, "queued" },
 		{ call_on_cpu(call), "on the CPU" } };
 	double all = (double)call->blocked + call->queued + call_on_cpu(call);
-	char text[40];
 	bool any = false;
 
 	if (!call_is_split(call) || !(all > 0))
@@ -493,8 +492,7 @@ void call_split_text(struct out *o, const struct call *call)
 
 		if (!percent)
 			continue;
-		snprintf(text, sizeof(text), "%s%u %% %s", any ? ", " : "", percent, parts[i].what);
-		out_str(o, text);
+		out_printf(o, "%s%u %% %s", any ? ", " : "", percent, parts[i].what);
 		any = true;
 	}
 }
@@ -679,14 +677,15 @@ void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid
 		const char *file = stacks_place(s, stack.frames[i], &offset);
 		size_t cnt = 0;
 		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
-		char hex[TEXT_NUM_LEN];
 
-		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)offset);
 		for (size_t k = 0; names && k < cnt; k++) {
 			json_open(j, '{');
 			json_set_str(j, "name", names[k].name);
 			json_set_str(j, "file", names[k].is_python ? names[k].source : file);
-			json_set_str(j, "offset", names[k].is_python ? NULL : hex);
+			if (names[k].is_python)
+				json_set_null(j, "offset");
+			else
+				json_set_hex(j, "offset", offset);
 			if (names[k].is_python || stacks_have_lines(s)) {
 				json_set_str(j, "source", names[k].source);
 				json_set_u64_if(j, "line", names[k].line, names[k].line);
@@ -704,7 +703,7 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 {
 	uint64_t word = stats_row_word(row, i);
 	const char *text = stats_row_text(row, i);
-	char hex[TEXT_NUM_LEN], name[KEY_TEXT_LEN];
+	char name[KEY_TEXT_LEN];
 
 	json_open(j, '{');
 	if (p->by == FSN_BY_STACK) {
@@ -717,8 +716,7 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 	} else if (is_text(p)) {
 		json_set_str(j, "value", text);
 	} else if (!is_number(t, p)) {
-		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)word);
-		json_set_str(j, "value", hex);
+		json_set_hex(j, "value", word);
 	} else if (p->is_signed) {
 		json_set_i64(j, "value", (int64_t)word);
 	} else {

@@ -608,12 +608,10 @@ void out_budget(struct out *out, const struct group *group)
 	size_t cnt[LIMIT_CNT] = {};
 	const char *before = ": ", *why;
 	struct group_func f;
-	char percent[64];
 
 	if (!info.budget)
 		return;
-	snprintf(percent, sizeof(percent), "; overhead at most %g %%", info.budget / 1e4);
-	out_str(out, percent);
+	out_printf(out, "; overhead at most %g %%", info.budget / 1e4);
 	for (uint32_t i = 0; i < info.fn_cnt; i++)
 		cnt[group_func(group, i).limit]++;
 	while (group_next_left(group, &left, &f, &why))
@@ -621,10 +619,7 @@ void out_budget(struct out *out, const struct group *group)
 	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT; limit++) {
 		if (!cnt[limit])
 			continue;
-		out_str(out, before);
-		out_u64(out, cnt[limit]);
-		out_char(out, ' ');
-		out_str(out, text_limit(limit));
+		out_printf(out, "%s%zu %s", before, cnt[limit], text_limit(limit));
 		before = ", ";
 	}
 }

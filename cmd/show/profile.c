@@ -300,7 +300,7 @@ static void put_about(const struct report *r, FILE *f)
 	_cleanup_asked_ struct asked asked = {};
 	time_t seconds = r->time_ns / 1000000000;
 	uint64_t ns = r->interval_ns;
-	char head[SYS_NMLN + 64], at[32];
+	char at[32];
 	struct out text = {};
 	struct utsname host;
 	struct tm tm;
@@ -310,14 +310,11 @@ static void put_about(const struct report *r, FILE *f)
 	if (!ns && r->time_ns > rg->s->since_ns)
 		ns = r->time_ns - rg->s->since_ns;
 	strftime(at, sizeof(at), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&seconds, &tm));
-	snprintf(head, sizeof(head), "%s, %s, %.1f s", host.nodename, at, ns / 1e9);
-	out_str(&text, head);
+	out_printf(&text, "%s, %s, %.1f s", host.nodename, at, ns / 1e9);
 	if (r->cnt == 1 && !asked_read(rg->s->group, &asked, NULL) && asked.argv_bytes) {
 		out_char(&text, ':');
-		for (const char *p = asked.argv; p < asked.argv + asked.argv_bytes; p += strlen(p) + 1) {
-			out_char(&text, ' ');
-			out_str(&text, p);
-		}
+		for (const char *p = asked.argv; p < asked.argv + asked.argv_bytes; p += strlen(p) + 1)
+			out_printf(&text, " %s", p);
 	}
 	out_char(&text, '\0');
 	fputs(",\"about\":", f);

@@ -138,11 +138,8 @@ static void text_call(struct stream_page *p, const struct shown_call *c, enum ca
 static void text_lost(struct stream_page *p, const char *group, uint64_t cnt)
 {
 	begin_color(p, RED);
-	out_str(p->out, "-- ");
-	out_u64(p->out, cnt);
-	out_str(p->out, cnt == 1 ? " call of " : " calls of ");
-	out_str(p->out, group);
-	out_str(p->out, " lost --");
+	out_printf(p->out, "-- %llu call%s of %s lost --", (unsigned long long)cnt,
+		cnt == 1 ? "" : "s", group);
 	end_color(p, RED);
 	out_char(p->out, '\n');
 }
@@ -152,11 +149,8 @@ static void text_gap(struct stream_page *p, const char *group, uint64_t ns, uint
 	char duration[TEXT_NUM_LEN];
 
 	begin_color(p, RED);
-	out_str(p->out, "-- stopped: nothing of ");
-	out_str(p->out, group);
-	out_str(p->out, " was recorded for ");
-	out_str(p->out, text_duration(ns, duration));
-	out_str(p->out, " --");
+	out_printf(p->out, "-- stopped: nothing of %s was recorded for %s --", group,
+		text_duration(ns, duration));
 	end_color(p, RED);
 	out_char(p->out, '\n');
 }

@@ -120,10 +120,8 @@ char *text_library(const struct object *lib)
 /* "only process 1, 2", nothing where all may pass. */
 static void say_numbers(struct out *out, const char *what, const uint32_t *of, size_t cnt)
 {
-	for (size_t i = 0; i < cnt; i++) {
-		out_str(out, i ? " " : what);
-		out_u64(out, of[i]);
-	}
+	for (size_t i = 0; i < cnt; i++)
+		out_printf(out, "%s%u", i ? " " : what, of[i]);
 }
 
 /* A list that has @behind after each of its words. */
@@ -152,16 +150,12 @@ void out_filters(struct out *out, const struct asked *a)
 		out_str(out, " and what they start");
 	say_numbers(out, "; only thread ", a->tids, a->tid_cnt);
 	say_numbers(out, "; only user ", a->uids, a->uid_cnt);
-	for (size_t i = 0; i < a->comm_cnt; i++) {
-		out_str(out, i ? " " : "; only command ");
-		out_str(out, a->comms[i]);
-	}
+	for (size_t i = 0; i < a->comm_cnt; i++)
+		out_printf(out, "%s%s", i ? " " : "; only command ", a->comms[i]);
 	say_words(out, "; only CPU ", a->cpus, ' ');
 	say_words(out, "; only cgroup ", a->cgroups, '\n');
-	if (*a->condition) {
-		out_str(out, "; if ");
-		out_str(out, a->condition);
-	}
+	if (*a->condition)
+		out_printf(out, "; if %s", a->condition);
 }
 
 void out_command(struct out *out, const struct asked *a)
@@ -171,9 +165,7 @@ void out_command(struct out *out, const struct asked *a)
 	for (; at < a->argv + a->argv_bytes; at += strlen(at) + 1) {
 		bool plain = *at && !strpbrk(at, " \t\n*?[]()<>|&;$`'\"\\#~");
 
-		out_str(out, plain ? " " : " '");
-		out_str(out, at);
-		out_str(out, plain ? "" : "'");
+		out_printf(out, plain ? " %s" : " '%s'", at);
 	}
 }
 

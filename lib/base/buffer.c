@@ -166,6 +166,22 @@ void out_hex(struct out *o, uint64_t v)
 	o->len += 2 + cnt;
 }
 
+void out_printf(struct out *o, const char *fmt, ...)
+{
+	size_t room = 128, len;
+	va_list ap;
+
+	va_start(ap, fmt);
+	len = vsnprintf(out_room(o, room), room, fmt, ap);
+	va_end(ap);
+	if (len >= room) {
+		va_start(ap, fmt);
+		vsnprintf(out_room(o, len + 1), len + 1, fmt, ap);
+		va_end(ap);
+	}
+	o->len += len;
+}
+
 void out_pad(struct out *o, size_t from, size_t width)
 {
 	size_t has = o->len - from, cnt = has < width ? width - has : 0;
@@ -376,6 +392,15 @@ void json_set_u64(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	json_u64(j, value);
+}
+
+void json_set_hex(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_value(j);
+	out_char(j->out, '"');
+	out_hex(j->out, value);
+	out_char(j->out, '"');
 }
 
 void json_set_i64(struct json *j, const char *key, int64_t value)

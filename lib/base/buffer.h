@@ -47,6 +47,7 @@ static inline void out_char(struct out *o, char c)
 void out_u64(struct out *o, uint64_t v);
 void out_i64(struct out *o, int64_t v);
 void out_hex(struct out *o, uint64_t v); /* "0x1f" */
+__attribute__((format(printf, 2, 3))) void out_printf(struct out *o, const char *fmt, ...);
 
 /* Adds spaces, until there are @width bytes since .len was @from. */
 void out_pad(struct out *o, size_t from, size_t width);
@@ -148,6 +149,7 @@ void json_set_null(struct json *j, const char *key);
 void json_set_bool(struct json *j, const char *key, bool value);
 void json_set_u64(struct json *j, const char *key, uint64_t value);
 void json_set_i64(struct json *j, const char *key, int64_t value);
+void json_set_hex(struct json *j, const char *key, uint64_t value); /* the text "0x1f" */
 void json_set_str(struct json *j, const char *key, const char *value);
 /* Unknown values are null, not 0. */
 void json_set_u64_if(struct json *j, const char *key, bool known, uint64_t value);
