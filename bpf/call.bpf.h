@@ -146,9 +146,7 @@ __noinline int run_more(__u64 began, __u64 run, __u32 fn)
 	return 0;
 }
 
-/*
- * Starts the measurement of an entry, or returns 0. Filtered calls are counted elsewhere.
- */
+/* Starts the measurement of an entry, or returns 0. Filtered calls are counted elsewhere. */
 static __always_inline __u64 run_entry(struct fsn_stat *stat)
 {
 	__u32 chosen;
@@ -170,9 +168,7 @@ static __always_inline void run_end(__u64 run, __u32 fn)
 		run_over(run, fn, RUN_END);
 }
 
-/*
- * The same if the exit was counted first and is chosen now. Not static, like run_over().
- */
+/* The same if the exit was counted first and is chosen now. Not static, like run_over(). */
 __noinline int run_late(__u64 run, __u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());

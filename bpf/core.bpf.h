@@ -371,9 +371,7 @@ struct pt_regs___call {
 #define REG_SP(ctx)     ((ctx)->sp)
 #define REG_FP(ctx)     ((ctx)->regs[29])
 #define REG_RESULT(ctx) ((ctx)->regs[0])
-/*
- * The return address is in a register: the stack pointer is the same at entry and return.
- */
+/* The return address is in a register: the stack pointer is the same at entry and return. */
 #define RETURN_SP(ctx)  ((ctx)->sp)
 #define REG_LINK(ctx)   ((ctx)->regs[30])
 #define REG_GOROUTINE(ctx) ((ctx)->regs[28])

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Counters, buckets and extremes of functions; their failures by code; their processes.
- */
+/* Counters, buckets and extremes of functions; their failures by code; their processes. */
 #ifndef FUNCSNOOP_COUNTERS_BPF_H
 #define FUNCSNOOP_COUNTERS_BPF_H
 

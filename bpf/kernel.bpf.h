@@ -245,9 +245,7 @@ static __always_inline int syscall_begins(struct task_struct *task, __u64 nr)
 	return is_of_others(task) ? count_filtered(fn) : target_begins(task, fn);
 }
 
-/*
- * Locks the slot of any call of the thread. Returns the way | (function + 1) << 3, or -1.
- */
+/* Locks the slot of any call of the thread. Returns the way | (function + 1) << 3, or -1. */
 __noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;

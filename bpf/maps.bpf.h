@@ -53,9 +53,7 @@ struct fsn_ctl ctl;
 #define MAPPED(value_)                       \
 	__uint(map_flags, BPF_F_MMAPABLE);   \
 	ARRAY(value_)
-/*
- * Without a value type, because the kernel requires its size to match that of the value.
- */
+/* Without a value type, because the kernel requires its size to match that of the value. */
 #define TEXTS(value_)                       \
 	__uint(type, BPF_MAP_TYPE_ARRAY);   \
 	__uint(key_size, sizeof(__u32));    \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Allocations: memory that calls allocate and free, and memory still allocated at exit.
- */
+/* Allocations: memory that calls allocate and free, and memory still allocated at exit. */
 #ifndef FUNCSNOOP_MEMORY_BPF_H
 #define FUNCSNOOP_MEMORY_BPF_H
 

@@ -298,9 +298,7 @@ static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_pa
 	return 0;
 }
 
-/*
- * Skips kinds that no function has: with three keys, verification takes too long on 5.15.
- */
+/* Skips kinds that no function has: with three keys, verification takes too long on 5.15. */
 #define IS_PART(by) (fsn_key_kinds[i] & 1U << (by) && p->what == (by))
 
 /* Parts that are longer than a word. */
@@ -863,9 +861,7 @@ static __always_inline void row_ends(struct fsn_row *row, __s64 net, int how)
 		add(&row->slow, 1);
 }
 
-/*
- * Counts the return of the call in @slot in the row found at its entry, or by its result.
- */
+/* Counts the return of the call in @slot in the row found at its entry, or by its result. */
 static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how,
 	__u64 result, const struct fsn_split *split)
 {

@@ -84,9 +84,7 @@ static __noinline int count_revived(__u64 key)
 	return 0;
 }
 
-/*
- * True if the slot with key @seen is of the process of @key and at stack address @where.
- */
+/* True if the slot with key @seen is of the process of @key and at stack address @where. */
 static __always_inline bool is_here(
 	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 where)
 {

@@ -263,9 +263,7 @@ static __noinline int count_stray(__u32 fn)
 	return 0;
 }
 
-/*
- * Counts a probe hit on a jump that stayed in the function: part of the group's overhead.
- */
+/* Counts a probe hit on a jump that stayed in the function: part of the group's overhead. */
 static __noinline int count_passed(__u32 fn, __u64 where)
 {
 	struct fsn_stat *stat =
@@ -290,9 +288,7 @@ static __always_inline struct fsn_place *place_of(__u32 place)
 	return place < fsn_fn_cnt ? NULL : bpf_map_lookup_elem(&fsn_places, &i);
 }
 
-/*
- * True if the target's exits are hit more often by other callers than by tracked calls.
- */
+/* True if the target's exits are hit more often by other callers than by tracked calls. */
 static __always_inline bool is_expensive(__u32 to)
 {
 	struct fsn_place *place = place_of(to);
@@ -358,9 +354,7 @@ static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, 
 	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
 }
 
-/*
- * Counts a hit of target @place outside the group for the function that owns its probes.
- */
+/* Counts a hit of target @place outside the group for the function that owns its probes. */
 static __noinline int count_place(__u32 place, int stepped)
 {
 	struct fsn_place *other = place_of(place);
@@ -386,9 +380,7 @@ static __noinline int count_step(__u32 fn)
 	return 0;
 }
 
-/*
- * True if the kernel single-steps the probed instruction; for exits that are not early.
- */
+/* True if the kernel single-steps the probed instruction; for exits that are not early. */
 static __always_inline bool end_is_stepped(__u64 kind, __u64 cookie)
 {
 #if defined(__TARGET_ARCH_x86)

@@ -107,10 +107,7 @@ void run_group_name(const struct options *o, const char *suffix, char *ret_name)
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
 	struct draft **ret_draft, struct err *err);
 
-/*
- * --- run_await.c: libraries that are not loaded yet
- * ---------------------------------------------
- */
+/* --- run_await.c: libraries that are not loaded yet ------------------------------------------ */
 
 struct await;
 

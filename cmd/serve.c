@@ -21,10 +21,7 @@
 #define DRAIN_MAX (1 << 20)
 #define DRAIN_NS  500000000ULL
 
-/*
- * --- timeouts: a signal interrupts blocking calls
- * -----------------------------------------------
- */
+/* --- timeouts: a signal interrupts blocking calls -------------------------------------------- */
 
 static volatile sig_atomic_t late;
 

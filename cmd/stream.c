@@ -50,9 +50,7 @@ struct run {
 
 /* --- signals ---------------------------------------------------------------------------------- */
 
-/*
- * A write that waits is interrupted, and so is one that begins just now: by the timer.
- */
+/* A write that waits is interrupted, and so is one that begins just now: by the timer. */
 static void on_signal(int sig)
 {
 	const struct itimerval soon = { { 0, 200000 }, { 0, 200000 } };

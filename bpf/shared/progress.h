@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Calls in progress, as shared by the BPF programs and the command: a part of layout.h.
- */
+/* Calls in progress, as shared by the BPF programs and the command: a part of layout.h. */
 #ifndef FUNCSNOOP_SHARED_PROGRESS_H
 #define FUNCSNOOP_SHARED_PROGRESS_H
 
@@ -150,9 +148,7 @@ static inline __attribute__((always_inline)) int place_is_expensive(
  */
 #define FSN_DELAY_SHIFT 6
 
-/*
- * Nesting of a call. Index: slot. Sums are over the calls made in it that have returned.
- */
+/* Nesting of a call. Index: slot. Sums are over the calls made in it that have returned. */
 struct fsn_nest {
 	unsigned long long parent;    /* the enclosing call, or 0 */
 	unsigned long long inner_ns;  /* time of inner calls */

@@ -49,9 +49,7 @@ struct fsn_python {
 
 #define FSN_PYTHONS 64 /* interpreters: different files */
 
-/*
- * Bytes read of a frame and of a code object, and fixed offsets in PyUnicode since 3.3.
- */
+/* Bytes read of a frame and of a code object, and fixed offsets in PyUnicode since 3.3. */
 #define FSN_PYTHON_FRAME_BYTES 128
 #define FSN_PYTHON_CODE_BYTES  256
 #define FSN_PYTHON_TEXT_LEN    16 /* length of a string */

@@ -265,10 +265,7 @@ size_t health_read(const struct report_group *rg, struct health ret[HEALTH_MAX])
 	return ARRAY_SIZE(rows);
 }
 
-/*
- * --- notes about stacks, CPUs and GPUs
- * ----------------------------------------------------------
- */
+/* --- notes about stacks, CPUs and GPUs ------------------------------------------------------- */
 
 static void print_stackless(const struct report *r, const struct report_group *rg, FILE *f)
 {

@@ -174,10 +174,7 @@ static void make_labels(struct labels *l, const struct named *n, bool twin)
 	l->text = line_end(&line);
 }
 
-/*
- * --- series of a function by key, process or cgroup
- * ---------------------------------------------
- */
+/* --- series of a function by key, process or cgroup ------------------------------------------ */
 
 /* Prefixes keys that clash with funcsnoop's labels or with names reserved by the format. */
 static void put_label(FILE *f, const char *key, const char *value)

@@ -438,10 +438,7 @@ void json_add_tree(struct json *j, const struct report_group *rg);
 /* stats --diff: writes @rg's .diff and .before. */
 int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);
 
-/*
- * --- formats of --format
- * ------------------------------------------------------------------------
- */
+/* --- formats of --format --------------------------------------------------------------------- */
 
 enum {
 	FORMAT_READERS = 1,    /* for people: prints a message if there is nothing to show */

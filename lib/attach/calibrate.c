@@ -122,9 +122,7 @@ bool calibration_read(enum link_mode mode, struct calibration *ret_calibration)
 	return false;
 }
 
-/*
- * Reading a group's counters during a calibration, and the run time that its programs measure.
- */
+/* Reading a group's counters during a calibration, and the run time that its programs measure. */
 
 struct counters_of {
 	const struct fsn_stat *stat;

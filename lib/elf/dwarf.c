@@ -565,10 +565,7 @@ void elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt
 	}
 }
 
-/*
- * --- Source lines by address, and inlined functions
- * -----------------------------------------------
- */
+/* --- Source lines by address, and inlined functions ------------------------------------------ */
 
 #define SCOPES_MAX 65536 /* of one function */
 #define RANGES_MAX 4096  /* of one entry; those of a unit have no limit */
@@ -771,10 +768,7 @@ static struct func *func_at(struct elf_file *f, struct unit *unit, uint64_t addr
 	return func_in(unit, addr);
 }
 
-/*
- * --- inlined functions
- * ----------------------------------------------------------------------------
- */
+/* --- inlined functions ----------------------------------------------------------------------- */
 
 struct nesting {
 	struct func *func;

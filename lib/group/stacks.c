@@ -373,9 +373,7 @@ static struct frame_name *python_names(const struct group *g, uint64_t frame, si
 	return n;
 }
 
-/*
- * Stacks as the BPF programs record them, and names of their frames from the mapped files.
- */
+/* Stacks as the BPF programs record them, and names of their frames from the mapped files. */
 
 struct named {
 	uint64_t frame;

@@ -26,9 +26,7 @@
 #include "group/records.h"
 #include "group/types.h"
 
-/*
- * Names of flags, modes, signals and commands. Argument names are those of the kernel's tracefs.
- */
+/* Names of flags, modes, signals and commands. Argument names are those of the kernel's tracefs. */
 
 enum style {
 	FLAGS,  /* the names whose bits are set */

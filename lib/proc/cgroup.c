@@ -27,10 +27,7 @@
 #define UID_LEN       36
 #define CONTAINER_LEN 64
 
-/*
- * --- parsing of paths
- * -----------------------------------------------------------------------------
- */
+/* --- parsing of paths ------------------------------------------------------------------------ */
 
 static size_t hex_len(const char *s, size_t len)
 {
@@ -182,10 +179,7 @@ static bool cgroup_says(const struct cgroup *c)
 	return *c->pod_uid || *c->container_id || *c->slurm_job;
 }
 
-/*
- * --- cgroups of processes
- * ---------------------------------------------------------------------------
- */
+/* --- cgroups of processes -------------------------------------------------------------------- */
 
 /*
  * Returns PATH of a line "ID:CONTROLLERS:PATH" and terminates it; NULL if the line has another
@@ -229,10 +223,7 @@ static char *path_of_process(const char *proc, pid_t pid, bool other)
 	return NULL;
 }
 
-/*
- * --- cache
- * ------------------------------------------------------------------------------------------
- */
+/* --- cache ----------------------------------------------------------------------------------- */
 
 /* A cgroup by its number (.pid 0), or that of one process in the root of version 2. */
 struct known {
