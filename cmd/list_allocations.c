@@ -62,15 +62,9 @@ static void held_add(struct holding *h, const char *function, char *label, pid_t
 
 /* --- what is held alike ------------------------------------------------------------------------ */
 
-static int compare_alike(const void *a, const void *b)
-{
-	const struct held *x = a, *y = b;
-	int order = x->pid < y->pid ? -1 : x->pid > y->pid;
-
-	if (!order && x->function)
-		order = strcmp(x->function, y->function);
-	return order || !x->label || !y->label ? order : strcmp(x->label, y->label);
-}
+DEFINE_ORDER(compare_alike, struct held,
+	RISING(pid) ?: (x->function ? strcmp(x->function, y->function) : 0) ?:
+		(x->label && y->label ? strcmp(x->label, y->label) : 0))
 
 DEFINE_ORDER(compare_bytes, struct held,
 	FALLING(live.bytes) ?: FALLING(live.blocks) ?: compare_alike(a, b))

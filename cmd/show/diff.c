@@ -179,16 +179,12 @@ static int compare_parts(const void *a, const void *b)
 static int compare_changes(const void *a, const void *b)
 {
 	const struct diff_func *x = a, *y = b;
+	const struct saved_func *x_func = x->after ? x->after : x->before,
+				*y_func = y->after ? y->after : y->before;
 	double cx = change_of(x), cy = change_of(y);
-	const struct saved_func *x_func, *y_func;
-	int order;
 
-	if (cx != cy)
-		return cx > cy ? -1 : 1;
-	x_func = x->after ? x->after : x->before;
-	y_func = y->after ? y->after : y->before;
-	order = strcmp(x_func->name, y_func->name);
-	return order || !x_func->rows || !y_func->rows ? order : compare_parts(x_func, y_func);
+	return (cx < cy) - (cx > cy) ?: strcmp(x_func->name, y_func->name) ?:
+		(x_func->rows && y_func->rows ? compare_parts(x_func, y_func) : 0);
 }
 
 struct diffing {

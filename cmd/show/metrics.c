@@ -91,26 +91,13 @@ struct named {
 
 static int compare_labelled(const struct named *x, const struct named *y)
 {
-	int order = strcmp(x->group, y->group);
-
-	if (!order)
-		order = strcmp(x->func.name, y->func.name);
-	return order ? order : strcmp(x->library, y->library);
+	return strcmp(x->group, y->group) ?: strcmp(x->func.name, y->func.name) ?:
+		strcmp(x->library, y->library);
 }
 
-static int compare_named(const void *a, const void *b)
-{
-	const struct named *x = a, *y = b;
-	int order = compare_labelled(x, y);
-
-	if (!order)
-		order = strcmp(x->symbol, y->symbol);
-	if (!order && x->nth != y->nth)
-		order = x->nth < y->nth ? -1 : 1;
-	if (!order)
-		order = strcmp(x->func.library, y->func.library);
-	return order ? order : (x->f->fn > y->f->fn) - (x->f->fn < y->f->fn);
-}
+DEFINE_ORDER(compare_named, struct named,
+	compare_labelled(x, y) ?: strcmp(x->symbol, y->symbol) ?: RISING(nth) ?:
+		strcmp(x->func.library, y->func.library) ?: RISING(f->fn))
 
 static bool same_symbol(const struct named *x, const struct named *y)
 {
@@ -247,12 +234,7 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 	return line_end(&line);
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	uint32_t x = ((const struct stats_row *)a)->nth, y = ((const struct stats_row *)b)->nth;
-
-	return (x > y) - (x < y);
-}
+DEFINE_ORDER(compare_rows, struct stats_row, RISING(nth))
 
 /* PIDs are reused; comm is the name at the first call. */
 static char *process_labels(const struct labels *l, const struct stats_row *row)

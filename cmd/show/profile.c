@@ -125,12 +125,7 @@ extern const char flame_page_start[] __attribute__((visibility("hidden")));
 extern const char flame_page_end[] __attribute__((visibility("hidden")));
 #define FLAME_DATA "@DATA@"
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
-
-	return strcmp(x->name, y->name);
-}
+DEFINE_POINTER_ORDER(compare_names, struct node, strcmp(x->name, y->name))
 
 /* Writes a string literal for a script; escaped so that it cannot end the script element. */
 static void put_string(FILE *f, const char *text)

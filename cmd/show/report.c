@@ -45,18 +45,9 @@ struct ranked {
 	bool by_name;
 };
 
-static int compare_ranked(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	int by_name;
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	if (!x->by_name && x->f->n.calls != y->f->n.calls)
-		return x->f->n.calls > y->f->n.calls ? -1 : 1;
-	by_name = strcmp(x->name, y->name);
-	return by_name ? by_name : (x->f->fn > y->f->fn) - (x->f->fn < y->f->fn);
-}
+DEFINE_ORDER(compare_ranked, struct ranked,
+	FALLING(value) ?: (x->by_name ? 0 : FALLING(f->n.calls)) ?: strcmp(x->name, y->name) ?:
+		RISING(f->fn))
 
 /*
  * What is kept by key is read after the counters: an interval may have the first call of a

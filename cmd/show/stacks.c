@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "group/stacks.h"
 #include "show/stacks.h"
 #include "show/text.h"
@@ -19,20 +20,11 @@ void trie_done(struct trie *t)
 
 /* --- made of rows ------------------------------------------------------------------------------ */
 
-static uint64_t hash_of(uint32_t up, const char *name)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL ^ up;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
-	return hash ^ hash >> 32;
-}
-
 static uint32_t *place_of(const struct trie *t, uint32_t up, const char *name)
 {
-	uint64_t i = hash_of(up, name);
+	uint64_t hash = hash_add(HASH_BEGIN ^ up, name, strlen(name));
 
-	for (;; i++) {
+	for (uint64_t i = hash ^ hash >> 32;; i++) {
 		uint32_t *place = &t->places[i & (t->place_cnt - 1)];
 		const struct node *n = &t->nodes[*place - 1];
 
@@ -294,14 +286,8 @@ static void add_cut(struct stack_cut_by **cuts, size_t *cnt, const char *file, u
 	(*cuts)[(*cnt)++] = (struct stack_cut_by) { file, calls };
 }
 
-static int compare_cuts(const void *a, const void *b)
-{
-	const struct stack_cut_by *x = a, *y = b;
-
-	if (x->calls != y->calls)
-		return x->calls < y->calls ? 1 : -1;
-	return x->file && y->file ? strcmp(x->file, y->file) : !x->file - !y->file;
-}
+DEFINE_ORDER(compare_cuts, struct stack_cut_by,
+	FALLING(calls) ?: x->file && y->file ? strcmp(x->file, y->file) : !x->file - !y->file)
 
 /* Lists all of them, sorted by the number of calls. */
 static void find_cuts(const struct report_group *rg, struct stack_cut_by **cuts, size_t *cnt)
@@ -387,14 +373,7 @@ uint64_t stack_value(const struct stats_row *row, enum figure_id sort)
 	return ns > 0 ? (uint64_t)ns : 0;
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return -strcmp(x->name, y->name);
-}
+DEFINE_POINTER_ORDER(compare_nodes, struct node, RISING(rank) ?: -strcmp(x->name, y->name))
 
 /*
  * Returns @sort if it has values, otherwise calls. Calls are a good substitute for a missing time,
@@ -690,15 +669,9 @@ static void add_side(struct changes *c, const struct report_group *rg,
 	}
 }
 
-static int compare_changes(const void *a, const void *b)
-{
-	const struct stack_change *x = a, *y = b;
-	int order = strcmp(x->func ? x->func : "", y->func ? y->func : "");
-
-	if (order || x->len != y->len)
-		return order ? order : x->len < y->len ? -1 : 1;
-	return memcmp(x->stack, y->stack, x->len);
-}
+DEFINE_ORDER(compare_changes, struct stack_change,
+	strcmp(x->func ? x->func : "", y->func ? y->func : "") ?: RISING(len) ?:
+		memcmp(x->stack, y->stack, x->len))
 
 static void add_change(void *to, const void *from)
 {

@@ -45,22 +45,10 @@ static uint64_t value_of(const struct node *n, enum figure_id sort)
 				      : n->total_ns;
 }
 
-static int compare_depths(const void *a, const void *b)
-{
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+DEFINE_POINTER_ORDER(compare_depths, struct node, FALLING(depth))
 
-	return (x->depth < y->depth) - (x->depth > y->depth);
-}
-
-static int compare_values(const void *a, const void *b)
-{
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
-	int by_name = strcmp(x->func.name, y->func.name);
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	return by_name ? by_name : (x->path->id > y->path->id) - (x->path->id < y->path->id);
-}
+DEFINE_POINTER_ORDER(compare_values, struct node,
+	FALLING(value) ?: strcmp(x->func.name, y->func.name) ?: RISING(path->id))
 
 static void node_init(struct node *n, const struct stats *s, const struct stats_path *p)
 {

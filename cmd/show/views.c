@@ -303,17 +303,9 @@ static uint64_t process_value(const struct stats_proc *p, enum figure_id sort)
 	return sort_value(&f, sort_of(sort, USE_PROCESS, p->n.returns));
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-	const struct process *x = a, *y = b;
-	int by_name = strcmp(x->p.comm, y->p.comm);
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	if (x->p.n.calls != y->p.n.calls && x->value)
-		return x->p.n.calls > y->p.n.calls ? -1 : 1;
-	return by_name ? by_name : compare_ids(a, b);
-}
+DEFINE_ORDER(compare_processes, struct process,
+	FALLING(value) ?: (x->value ? FALLING(p.n.calls) : 0) ?: strcmp(x->p.comm, y->p.comm) ?:
+		compare_ids(x, y))
 
 /* The column would be 1 for samples: tables have none. */
 static void set_functions(const struct grid *grid, const struct figure_scope *scope, size_t cnt,
@@ -427,19 +419,10 @@ struct ranked {
 	uint64_t value;
 };
 
-static int compare_ranked(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	/* Sorted by live bytes: a process that exited has none left. */
-	if (!x->value && x->row->exit_bytes != y->row->exit_bytes)
-		return x->row->exit_bytes > y->row->exit_bytes ? -1 : 1;
-	if (x->row->n.calls != y->row->n.calls && x->value)
-		return x->row->n.calls > y->row->n.calls ? -1 : 1;
-	return stats_row_compare(x->row, y->row);
-}
+/* Without a value, as of live bytes of a process that exited, by what it had at its exit. */
+DEFINE_ORDER(compare_ranked, struct ranked,
+	FALLING(value) ?: (x->value ? FALLING(row->n.calls) : FALLING(row->exit_bytes)) ?:
+		stats_row_compare(x->row, y->row))
 
 static uint64_t row_value(const struct stats_row *row, const struct stats_func *f,
 	enum figure_id sort)

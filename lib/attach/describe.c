@@ -17,13 +17,9 @@
 
 /* It covers the records that the group would have, and the options that the records do not show. */
 
-/* FNV-1a, 64 bits: detects changes, but is not safe against deliberate collisions. */
 static void mix(uint64_t *hash, const void *bytes, size_t size)
 {
-	const unsigned char *p = bytes;
-
-	for (size_t i = 0; i < size; i++)
-		*hash = (*hash ^ p[i]) * 0x100000001b3ULL;
+	*hash = hash_add(*hash, bytes, size);
 }
 
 #define MIX(hash, value) mix(hash, &(value), sizeof(value))
@@ -95,7 +91,7 @@ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	uint64_t *ret_definition, struct err *err)
 {
 	__cleanup(description_done) struct description d = {};
-	uint64_t hash = 0xcbf29ce484222325ULL;
+	uint64_t hash = HASH_BEGIN;
 	size_t cnt = draft->probed_cnt;
 	int code = description_new(draft, opts, NULL, opts->link, &d, err);
 

@@ -554,17 +554,12 @@ int engine_new(
 	return 0;
 }
 
-/* FNV-1a. */
 uint64_t engine_programs_id(void)
 {
-	uint64_t id = 0xcbf29ce484222325ULL;
-	const unsigned char *bytes;
 	size_t size = 0;
+	const void *bytes = fsn_bpf__elf_bytes(&size);
 
-	bytes = fsn_bpf__elf_bytes(&size);
-	for (size_t i = 0; i < size; i++)
-		id = (id ^ bytes[i]) * 0x100000001b3ULL;
-	return id;
+	return hash_add(HASH_BEGIN, bytes, size);
 }
 
 int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err)

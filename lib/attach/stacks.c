@@ -72,6 +72,11 @@ static void read_rows(struct stack_file *file)
 	file->read = true;
 }
 
+static uint64_t size_of(const struct stack_file *file)
+{
+	return elf_file_info(file->elf)->size;
+}
+
 /* Reads the next file. Once the tables have reached their limit, files fail without being read. */
 static bool read_next(struct reading *r)
 {
@@ -88,7 +93,7 @@ static bool read_next(struct reading *r)
 	}
 	read_rows(file);
 	__atomic_fetch_add(&r->rows, file->rows.cnt * sizeof(*file->rows.rows), __ATOMIC_RELAXED);
-	__atomic_fetch_add(&r->bytes, elf_file_info(file->elf)->size, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&r->bytes, size_of(file), __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -99,13 +104,8 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const struct stack_file *const *x = a, *const *y = b;
-	uint64_t left = elf_file_info((*x)->elf)->size, right = elf_file_info((*y)->elf)->size;
-
-	return left < right ? 1 : left > right ? -1 : 0;
-}
+DEFINE_POINTER_ORDER(by_size, struct stack_file,
+	(size_of(x) < size_of(y)) - (size_of(x) > size_of(y)))
 
 /* Starts the threads with all signals blocked. One fewer than CPUs: the caller also reads. */
 static size_t readers_start(struct reading *r, pthread_t threads[READERS_MAX])
@@ -138,7 +138,7 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
 	for (size_t i = 0; i < cnt; i++)
 		if (files[i].known) {
 			order[r.cnt++] = &files[i];
-			r.total += elf_file_info(files[i].elf)->size;
+			r.total += size_of(&files[i]);
 		}
 	if (!r.cnt)
 		return;

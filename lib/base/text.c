@@ -318,19 +318,19 @@ bool pattern_match(const struct pattern *p, const char *name)
 
 #define FIRST_SLOTS 256
 
-/* FNV-1a. */
-static size_t hash(const char *str)
+uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 {
-	uint64_t h = 0xcbf29ce484222325ULL;
+	const unsigned char *p = bytes;
 
-	while (*str)
-		h = (h ^ (unsigned char)*str++) * 0x100000001b3ULL;
-	return h ^ h >> 32;
+	while (size--)
+		hash = (hash ^ *p++) * 0x100000001b3ULL;
+	return hash;
 }
 
 static uint32_t *find(const struct strtab *t, const char *str)
 {
-	size_t i = hash(str) & (t->slot_cnt - 1);
+	uint64_t hash = hash_add(HASH_BEGIN, str, strlen(str));
+	size_t i = (hash ^ hash >> 32) & (t->slot_cnt - 1);
 
 	while (t->slot[i] && strcmp(t->buf + t->slot[i] - 1, str))
 		i = (i + 1) & (t->slot_cnt - 1);

@@ -122,6 +122,10 @@ bool pattern_glob(const char *glob, const char *name);
 
 #define _cleanup_pattern_ __cleanup(pattern_done)
 
+/* Adds @size bytes to a hash, which starts as HASH_BEGIN (FNV-1a). Not safe against attacks. */
+#define HASH_BEGIN 0xcbf29ce484222325ULL
+uint64_t hash_add(uint64_t hash, const void *bytes, size_t size);
+
 /* --- a table of strings, to which the maps of a group refer by offset ----------------------- */
 
 struct strtab {

@@ -124,6 +124,15 @@ static inline int close_fd(int fd)
                                                                                               \
 		return __VA_ARGS__;                                                           \
 	}
+/* The same for an array of pointers to elements of @type. */
+#define DEFINE_POINTER_ORDER(name, type, ...)                                                 \
+	static int name(const void *a, const void *b)                                         \
+	{                                                                                     \
+		const type *x = *(const type *const *)a;                                      \
+		const type *y = *(const type *const *)b;                                      \
+                                                                                              \
+		return __VA_ARGS__;                                                           \
+	}
 #define RISING(member)  ((x->member > y->member) - (x->member < y->member))
 #define FALLING(member) ((x->member < y->member) - (x->member > y->member))
 

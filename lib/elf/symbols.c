@@ -508,34 +508,15 @@ static unsigned int name_rank(const struct elf_name *n)
 	return n->piece ? 4 : 3;
 }
 
-static int by_spelling(const void *a, const void *b)
-{
-	const struct elf_name *x = a, *y = b;
-	uint32_t len = x->len < y->len ? x->len : y->len;
-	int ret = memcmp(x->name, y->name, len);
+#define SPELLING (memcmp(x->name, y->name, x->len < y->len ? x->len : y->len) ?: RISING(len))
 
-	if (ret)
-		return ret;
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	ret = strcmp(x->version ? x->version : "", y->version ? y->version : "");
-	return ret ? ret : (int)x->table - y->table;
-}
+DEFINE_ORDER(by_spelling, struct elf_name,
+	SPELLING ?: strcmp(x->version ? x->version : "", y->version ? y->version : "") ?:
+		RISING(table))
 
 /* Best name first; then strong before weak, short before long, then alphabetically. */
-static int by_rank(const void *a, const void *b)
-{
-	const struct elf_name *x = a, *y = b;
-	unsigned int p = name_rank(x), q = name_rank(y);
-
-	if (p != q)
-		return p < q ? -1 : 1;
-	if (x->is_weak != y->is_weak)
-		return x->is_weak ? 1 : -1;
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return by_spelling(a, b);
-}
+DEFINE_ORDER(by_rank, struct elf_name,
+	(int)name_rank(x) - (int)name_rank(y) ?: RISING(is_weak) ?: RISING(len) ?: by_spelling(a, b))
 
 /* True if both have the same name. One of another table matters only if it has a version. */
 static bool same_name(const struct elf_name *x, const struct elf_name *y)
@@ -622,15 +603,7 @@ static void fold_syms(struct elf_file *f, const struct elf_raw *raw)
 	}
 }
 
-static int by_import(const void *a, const void *b)
-{
-	const struct elf_import *x = a, *y = b;
-	int ret = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
-
-	if (ret)
-		return ret;
-	return x->len < y->len ? -1 : x->len > y->len;
-}
+DEFINE_ORDER(by_import, struct elf_import, SPELLING)
 
 static int syms_read(struct elf_file *f, struct err *err)
 {

@@ -239,10 +239,8 @@ static void batch_done(struct batch *b)
 
 static size_t hash_text(const char *p, size_t len)
 {
-	uint64_t h = len;
+	uint64_t h = hash_add(len, p, len);
 
-	while (len--)
-		h = (h ^ (unsigned char)*p++) * 0x100000001b3ull;
 	return h ^ h >> 32;
 }
 

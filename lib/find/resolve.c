@@ -648,15 +648,7 @@ static int judge(struct resolver *r)
 DEFINE_ORDER(by_place, struct target,
 	RISING(request) ?: strcmp(x->object->path, y->object->path) ?: RISING(addr))
 
-static int by_shown(const void *a, const void *b)
-{
-	const struct target *x = *(struct target *const *)a;
-	const struct target *y = *(struct target *const *)b;
-
-	if (x->object != y->object)
-		return x->object < y->object ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+DEFINE_POINTER_ORDER(by_shown, struct target, RISING(object) ?: strcmp(x->name, y->name))
 
 static bool shown_alike(struct target *const *t, size_t i, size_t cnt)
 {

@@ -237,15 +237,9 @@ static int func_of(struct json_object *obj, struct saved_func *func)
 	return 0;
 }
 
-static int compare_funcs(const void *a, const void *b)
-{
-	const struct saved_func *x = a, *y = b;
-	int by_name = strcmp(x->name, y->name);
-
-	if (by_name)
-		return by_name;
-	return strcmp(x->library ? x->library : "", y->library ? y->library : "");
-}
+DEFINE_ORDER(compare_funcs, struct saved_func,
+	strcmp(x->name, y->name) ?:
+		strcmp(x->library ? x->library : "", y->library ? y->library : ""))
 
 static int group_of(struct json_object *obj, struct saved_group *group)
 {
