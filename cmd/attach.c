@@ -187,7 +187,7 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 	static const struct table_column columns[] = { { "LIBRARY", TABLE_LEFT, true },
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FOUND", TABLE_LEFT, false },
 		{ "WHY NOT", TABLE_LEFT, TABLE_WRAP } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 	const struct lib_seen *seen;
 	size_t cnt;
 
@@ -195,26 +195,26 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 		size_t funcs = draft_object_funcs(draft, draft->looked.object[i]);
 		_cleanup_free_ char *path = text_library(draft->looked.object[i]);
 
-		table_cell(table, "%s", path ? path : "?");
-		table_cell(table, "%zu", funcs);
-		table_cell(table, "%s", draft->looked.object[i]->found_how);
-		table_cell(table, "%s", funcs ? "" : "no function of it can be probed");
+		grid_textf(table, "%s", path ? path : "?");
+		grid_textf(table, "%zu", funcs);
+		grid_textf(table, "%s", draft->looked.object[i]->found_how);
+		grid_textf(table, "%s", funcs ? "" : "no function of it can be probed");
 	}
 	seen = libfind_seen(draft->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		table_cell(table, "%s", seen[i].path);
-		table_cell(table, "-");
-		table_cell(table, "-");
-		table_cell(table, "%s%s", seen[i].file ? "the same file as " : "",
+		grid_textf(table, "%s", seen[i].path);
+		grid_textf(table, "-");
+		grid_textf(table, "-");
+		grid_textf(table, "%s%s", seen[i].file ? "the same file as " : "",
 			seen[i].file ? seen[i].file->path : seen[i].why);
 	}
-	table_print(table, o->g, stdout);
+	grid_print(table, o->g, false, stdout);
 }
 
 /* Prints the prototypes of the functions to be probed. */
 static void print_types(const struct attach_options *o, const struct draft *draft)
 {
-	_cleanup_table_ struct table *table = prototypes_table();
+	_cleanup_table_ struct grid *table = prototypes_table();
 
 	for (size_t i = 0; i < draft->probed_cnt; i++) {
 		const struct target *t = &draft->targets[i];
@@ -222,13 +222,13 @@ static void print_types(const struct attach_options *o, const struct draft *draf
 		prototypes_add(table, t->name, t->known, t->known ? t->known->types_why : NULL);
 	}
 	putchar('\n');
-	table_print(table, o->g, stdout);
+	grid_print(table, o->g, false, stdout);
 }
 
 /* The table of --dry-run. */
 static void print_draft(const struct attach_options *o, const struct draft *draft)
 {
-	_cleanup_table_ struct table *table = functions_table();
+	_cleanup_table_ struct grid *table = functions_table();
 
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		struct group_func shown = target_shown(&draft->targets[i]);
@@ -244,7 +244,7 @@ static void print_draft(const struct attach_options *o, const struct draft *draf
 			libfind_denied(draft->finder));
 	if (o->config)
 		printf("%s:\n", draft->name);
-	table_print(table, o->g, stdout);
+	grid_print(table, o->g, false, stdout);
 	putchar('\n');
 	print_libraries(o, draft);
 	if (o->verbose)

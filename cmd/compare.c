@@ -138,21 +138,21 @@ static void pass_missing(const char *node, const char *group, void *unused)
 
 /* --- what is shown ------------------------------------------------------------------------------ */
 
-static void put_value(struct table *table, const struct compare_finding *f, double value)
+static void put_value(struct grid *table, const struct compare_finding *f, double value)
 {
 	char buf[TEXT_NUM_LEN];
 
 	if (f->what == COMPARE_SLOWER)
-		table_cell(table, "%s", text_duration((uint64_t)value, buf));
+		grid_textf(table, "%s", text_duration((uint64_t)value, buf));
 	else
-		table_cell(table, "%.15g", value);
+		grid_textf(table, "%.15g", value);
 }
 
-static void put_text(struct table *table, const char *text)
+static void put_text(struct grid *table, const char *text)
 {
 	_cleanup_free_ char *safe = text ? text_escape(text) : NULL;
 
-	table_cell(table, "%s", safe ? safe : "-");
+	grid_textf(table, "%s", safe ? safe : "-");
 }
 
 static void print_table(const struct globals *g, const struct files *files,
@@ -162,7 +162,7 @@ static void print_table(const struct globals *g, const struct files *files,
 		{ "FUNCTION", TABLE_LEFT, true }, { "KEY", TABLE_LEFT, true },
 		{ "NODE", TABLE_LEFT, false }, { "IS", TABLE_LEFT, false },
 		{ "VALUE", TABLE_RIGHT, false }, { "OTHERS", TABLE_RIGHT, false } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 
 	for (size_t i = 0; i < c->cnt; i++) {
 		const struct compare_finding *f = &c->findings[i];
@@ -171,12 +171,12 @@ static void print_table(const struct globals *g, const struct files *files,
 		put_text(table, f->function);
 		put_text(table, f->key);
 		put_text(table, files->nodes[f->node].name);
-		table_cell(table, "%s", compare_word(f->what));
+		grid_textf(table, "%s", compare_word(f->what));
 		put_value(table, f, f->value);
 		put_value(table, f, f->others);
 	}
 	if (c->cnt)
-		table_print(table, g, stdout);
+		grid_print(table, g, false, stdout);
 	else
 		cmd_note(g, tell_all_missing(files, pass_missing, NULL)
 				? "none of %zu nodes differs, as far as they were compared"

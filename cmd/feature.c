@@ -11,17 +11,17 @@ static void print_report(const struct globals *g, const struct feature_report *r
 {
 	static const struct table_column columns[] = { { "FEATURE", TABLE_LEFT, false },
 		{ "STATE", TABLE_LEFT, false }, { "REMARK", TABLE_LEFT, TABLE_WRAP } };
-	_cleanup_table_ struct table *t = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *t = table_new(columns, ARRAY_SIZE(columns));
 	int64_t took_ns = r->facts[FEATURE_EXPERIMENTS_NS].number;
 	char state[FEATURE_STATE_LEN], took[TEXT_NUM_LEN];
 
 	for (const struct feature_fact *f = r->facts; f < r->facts + FEATURE_CNT; f++)
 		if (f->title) {
-			table_cell(t, "%s", f->title);
-			table_cell(t, "%s", feature_state(f, state));
-			table_cell(t, "%s", f->why);
+			grid_textf(t, "%s", f->title);
+			grid_textf(t, "%s", feature_state(f, state));
+			grid_textf(t, "%s", f->why);
 		}
-	table_print(t, g, stdout);
+	grid_print(t, g, false, stdout);
 	printf("\nattach uses %s%s; return probes %s%s\n",
 		r->link ? link_mode_name(r->link) : "nothing: it cannot attach",
 		r->link ? " links" : "",
@@ -64,7 +64,7 @@ static void print_calibration(
 		{ "END", TABLE_LEFT, false }, { "TAKEN OFF", TABLE_RIGHT, false },
 		{ "TAKES", TABLE_RIGHT, false } };
 	char steady[TEXT_NUM_LEN], num[TEXT_NUM_LEN];
-	_cleanup_table_ struct table *t = NULL;
+	_cleanup_table_ struct grid *t = NULL;
 
 	if (!c) {
 		printf("not calibrated; --calibrate measures what a probed call takes here\n");
@@ -78,14 +78,14 @@ static void print_calibration(
 
 		if (!is_class(&c->price, site, end))
 			continue;
-		table_cell(t, "%s", price_sites[site]);
-		table_cell(t, "%s", price_ends[end]);
-		table_cell(t, "%s",
+		grid_textf(t, "%s", price_sites[site]);
+		grid_textf(t, "%s", price_ends[end]);
+		grid_textf(t, "%s",
 			!c->price.overhead_ns[site][end] ? "-" : text_duration(
 							   c->price.overhead_ns[site][end], num));
-		table_cell(t, "%s", text_duration(c->price.whole_ns[site][end], num));
+		grid_textf(t, "%s", text_duration(c->price.whole_ns[site][end], num));
 	}
-	table_print(t, g, stdout);
+	grid_print(t, g, false, stdout);
 }
 
 /* --- JSON: keys only ever grow (funcsnoop-json(5)) ------------------------------------------ */

@@ -143,7 +143,7 @@ int await_end(struct await *w, struct err *err);
 /* --- list.c ----------------------------------------------------------------------------------- */
 
 /* Prints @table, or @none if it has no rows, and the stacks of the rows. */
-void list_print(const struct globals *g, const struct table *table, const char *none,
+void list_print(const struct globals *g, const struct grid *table, const char *none,
 	const struct out *stacks);
 
 /* --- list_crashes.c --------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct flight {
 	struct thread_stacks *threads; /* with .choice->stacks */
 	struct out stacks;             /* text of the stacks, printed after the table */
 	struct json *doc;
-	struct table *table;
+	struct grid *table;
 	size_t hidden;
 };
 
@@ -46,7 +46,7 @@ static void add_call_text(struct flight *flight, const struct shown_call *c, boo
 	if (stale)
 		out_str(&text, " (stale)");
 	out_char(&text, '\0');
-	table_cell(flight->table, "%s", text.buf);
+	grid_textf(flight->table, "%s", text.buf);
 	out_done(&text);
 }
 
@@ -85,11 +85,11 @@ static void add_call(struct flight *flight, const struct group *group, const str
 	}
 	if (flight->threads)
 		add_stack_text(&flight->stacks, shown.function, call, &stack);
-	table_cell(flight->table, "%s", group_info(group).name);
-	table_cell(flight->table, "%d", call->pid);
-	table_cell(flight->table, "%d", call->tid);
-	table_cell(flight->table, "%s", call->comm);
-	table_cell(flight->table, "%s", text_duration(call->age_ns, age));
+	grid_textf(flight->table, "%s", group_info(group).name);
+	grid_textf(flight->table, "%d", call->pid);
+	grid_textf(flight->table, "%d", call->tid);
+	grid_textf(flight->table, "%s", call->comm);
+	grid_textf(flight->table, "%s", text_duration(call->age_ns, age));
 	add_call_text(flight, &shown, call->stale);
 }
 
@@ -152,7 +152,7 @@ static int list_inflight(
 		{ "PID", TABLE_RIGHT, false }, { "TID", TABLE_RIGHT, false },
 		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
 		{ "FUNCTION", TABLE_LEFT, true } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = g->json ? json_list(g, "calls") : NULL;
 	__cleanup(flight_done) struct flight flight = {
 		.choice = choice, .doc = doc, .table = table };
@@ -175,13 +175,13 @@ static int list_inflight(
 	return status;
 }
 
-void list_print(const struct globals *g, const struct table *table, const char *none,
+void list_print(const struct globals *g, const struct grid *table, const char *none,
 	const struct out *stacks)
 {
-	if (table_is_empty(table))
+	if (!table->row_cnt)
 		cmd_note(g, "%s", none);
 	else
-		table_print(table, g, stdout);
+		grid_print(table, g, false, stdout);
 	if (stacks->len)
 		fwrite(stacks->buf, 1, stacks->len, stdout);
 }
@@ -216,7 +216,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 }
 
 /* Prints the line that -v adds: choices and options of the attach. */
-static void print_more(struct table *table, const struct json_list_row *row)
+static void print_more(struct grid *table, const struct json_list_row *row)
 {
 	struct group_info info = group_info(row->group);
 	const struct passwd *user = getpwuid(info.uid);
@@ -245,40 +245,40 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	if (row->asked)
 		out_command(&out, row->asked);
 	out_char(&out, '\0');
-	table_note(table, out.buf);
+	grid_note(table, out.buf);
 }
 
-static void print_row(struct table *table, const struct json_list_row *row)
+static void print_row(struct grid *table, const struct json_list_row *row)
 {
 	struct group_info info = group_info(row->group);
 	char exits[64], since[TEXT_NUM_LEN], bytes[TEXT_NUM_LEN], cost[TEXT_NUM_LEN];
 
-	table_cell(table, "%s", info.name);
+	grid_textf(table, "%s", info.name);
 	if (row->error) {
-		table_cell(table, "(%s)", row->error);
+		grid_textf(table, "(%s)", row->error);
 		for (int i = 0; i < 7; i++)
-			table_cell(table, "-");
+			grid_textf(table, "-");
 		return;
 	}
 	if (info.lib_cnt > 1)
-		table_cell(table, "%s%s and %u more", row->stale ? "STALE " : "",
+		grid_textf(table, "%s%s and %u more", row->stale ? "STALE " : "",
 			group_lib(row->group, 0), info.lib_cnt - 1);
 	else
-		table_cell(table, "%s%s", row->stale ? "STALE " : "",
+		grid_textf(table, "%s%s", row->stale ? "STALE " : "",
 			info.waits ? "waiting" : group_lib(row->group, 0));
-	table_cell(table, "%u", info.fn_cnt);
-	table_cell(table, "%s", link_mode_name(info.links));
-	table_cell(table, "%s", text_exits(info.exits, exits, sizeof(exits)));
-	table_cell(table, "%s", text_time(row->since_ns, since));
-	table_cell(table, "%llu", (unsigned long long)row->calls);
-	table_cell(table, "%s",
+	grid_textf(table, "%u", info.fn_cnt);
+	grid_textf(table, "%s", link_mode_name(info.links));
+	grid_textf(table, "%s", text_exits(info.exits, exits, sizeof(exits)));
+	grid_textf(table, "%s", text_time(row->since_ns, since));
+	grid_textf(table, "%llu", (unsigned long long)row->calls);
+	grid_textf(table, "%s",
 		row->memory_bytes ? text_bytes(row->memory_bytes, bytes) : "-");
 	/* An estimate is marked as one. */
 	if (row->cost.source != COST_UNKNOWN)
-		table_cell(table, "%s%s/s", row->cost.source == COST_CALIBRATED ? "~" : "",
+		grid_textf(table, "%s%s/s", row->cost.source == COST_CALIBRATED ? "~" : "",
 			text_duration(row->cost.ns_per_s, cost));
 	else
-		table_cell(table, "-");
+		grid_textf(table, "-");
 }
 
 /* The overhead of each group since its reset; that of a group with an error is not known. */
@@ -382,7 +382,7 @@ static int list_groups(const struct options *o)
 		{ "LINK", TABLE_LEFT, false }, { "EXITS", TABLE_LEFT, false },
 		{ "SINCE", TABLE_LEFT, false }, { "CALLS", TABLE_RIGHT, false },
 		{ "MEMORY", TABLE_RIGHT, false }, { "COST", TABLE_RIGHT, false } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 	__cleanup(listing_done) struct listing l = { .groups = GROUPS_NONE };
 	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "groups") : NULL;
 	struct err err = {};
@@ -400,7 +400,7 @@ static int list_groups(const struct options *o)
 	if (doc)
 		return json_print(TAKE_PTR(doc));
 	if (l.groups.cnt)
-		table_print(table, o->g, stdout);
+		grid_print(table, o->g, false, stdout);
 	else
 		cmd_note(o->g, "nothing is attached");
 	note_over(o, &l);
@@ -412,7 +412,7 @@ static int list_groups(const struct options *o)
 
 static void print_functions(const struct globals *g, const struct group *group)
 {
-	_cleanup_table_ struct table *table = functions_table();
+	_cleanup_table_ struct grid *table = functions_table();
 	struct group_info info = group_info(group);
 
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
@@ -422,13 +422,13 @@ static void print_functions(const struct globals *g, const struct group *group)
 			f.limit == LIMIT_LEFT_OUT ? "--overhead: it became too expensive" : NULL);
 	}
 	functions_add_left(table, group);
-	table_print(table, g, stdout);
+	grid_print(table, g, false, stdout);
 }
 
 static void print_types(
 	const struct globals *g, const struct group *group, const struct types *types)
 {
-	_cleanup_table_ struct table *table = prototypes_table();
+	_cleanup_table_ struct grid *table = prototypes_table();
 	struct group_info info = group_info(group);
 
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
@@ -437,7 +437,7 @@ static void print_types(
 
 		prototypes_add(table, f.name, &known, f.types_why);
 	}
-	table_print(table, g, stdout);
+	grid_print(table, g, false, stdout);
 }
 
 static int list_group(const struct options *o, const struct group *group, struct json *doc,
@@ -481,7 +481,7 @@ static int list_presets(const struct options *o)
 	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
 		{ "DESCRIPTION", TABLE_LEFT, TABLE_WRAP } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "presets") : NULL;
 	struct preset_entry *entries;
 	size_t cnt;
@@ -496,15 +496,15 @@ static int list_presets(const struct options *o)
 			json_add_preset(doc, e);
 			continue;
 		}
-		table_cell(table, "%s", e->name);
-		table_cell(table, e->error ? "-" : "%zu", e->func_cnt);
-		table_cell(table, "%s", e->origin);
-		table_cell(table, "%s", e->error ? e->error : e->description ? e->description : "");
+		grid_textf(table, "%s", e->name);
+		grid_textf(table, e->error ? "-" : "%zu", e->func_cnt);
+		grid_textf(table, "%s", e->origin);
+		grid_textf(table, "%s", e->error ? e->error : e->description ? e->description : "");
 	}
 	preset_list_free(entries, cnt);
 	if (doc)
 		return json_print(TAKE_PTR(doc));
-	table_print(table, o->g, stdout);
+	grid_print(table, o->g, false, stdout);
 	return EXIT_DONE;
 }
 

@@ -31,7 +31,7 @@ struct holding {
 	struct held *held;
 	size_t cnt;
 	struct json *doc;
-	struct table *table;
+	struct grid *table;
 	struct out stacks; /* text of the stacks, printed after the table */
 	uint64_t now_ns, lost, bulk_frees;
 	bool any;
@@ -199,20 +199,20 @@ static void add_row(struct holding *h, const struct held *held, uint64_t age_ns)
 	char bytes[TEXT_NUM_LEN], age[TEXT_NUM_LEN], comm[PROC_COMM_LEN];
 	bool named = !held->function && proc_comm(held->pid, held->pid, comm);
 
-	table_cell(h->table, "%s", group_info(h->group).name);
-	table_cell(h->table, "%s", text_bytes(held->live.bytes, bytes));
-	table_cell(h->table, "%llu", (unsigned long long)held->live.blocks);
-	table_cell(h->table, "%s", text_duration(age_ns, age));
+	grid_textf(h->table, "%s", group_info(h->group).name);
+	grid_textf(h->table, "%s", text_bytes(held->live.bytes, bytes));
+	grid_textf(h->table, "%llu", (unsigned long long)held->live.blocks);
+	grid_textf(h->table, "%s", text_duration(age_ns, age));
 	if (!held->function) {
-		table_cell(h->table, "%d", held->pid);
-		table_cell(h->table, "%s", named ? comm : "-");
+		grid_textf(h->table, "%d", held->pid);
+		grid_textf(h->table, "%s", named ? comm : "-");
 		return;
 	}
-	table_cell(h->table, "%s", held->function);
+	grid_textf(h->table, "%s", held->function);
 	if (h->by == ALLOCATIONS_BY_STACK)
-		table_cell(h->table, "%.*s", (int)strcspn(held->label, "\n"), held->label);
+		grid_textf(h->table, "%.*s", (int)strcspn(held->label, "\n"), held->label);
 	else
-		table_cell(h->table, "%s", held->label ? held->label : "-");
+		grid_textf(h->table, "%s", held->label ? held->label : "-");
 }
 
 static void show(struct holding *h)
@@ -306,7 +306,7 @@ static int add_group(
 	return 0;
 }
 
-static struct table *table_by(enum allocations_by by)
+static struct grid *table_by(enum allocations_by by)
 {
 	static const struct table_column callers[] = { { "GROUP", TABLE_LEFT, false },
 		{ "BYTES", TABLE_RIGHT, false }, { "BLOCKS", TABLE_RIGHT, false },
@@ -325,7 +325,7 @@ int list_allocations(
 	struct globals *g, const struct words *names, const struct list_options *choice)
 {
 	const struct words groups_named = { names->word + 1, names->cnt - 1 };
-	_cleanup_table_ struct table *table = table_by(choice->by);
+	_cleanup_table_ struct grid *table = table_by(choice->by);
 	_cleanup_json_ struct json *doc = g->json ? json_list(g, "allocations") : NULL;
 	__cleanup(holding_done) struct holding h = {
 		.choice = choice, .doc = doc, .table = table };

@@ -131,7 +131,7 @@ static void add_json(struct json *j, const struct scene *s, const struct crash *
 	json_close(j, '}');
 }
 
-static void add_row(struct table *table, struct out *stacks, const struct scene *s,
+static void add_row(struct grid *table, struct out *stacks, const struct scene *s,
 	const struct crash *c)
 {
 	__cleanup(out_done) struct out calls = {};
@@ -143,13 +143,13 @@ static void add_row(struct table *table, struct out *stacks, const struct scene 
 		calls_text(&calls, s, c, &i);
 	}
 	out_char(&calls, '\0');
-	table_cell(table, "%s", group_name(s->group));
-	table_cell(table, "%s", text_time(real_time_of(c), when));
-	table_cell(table, "%d", c->pid);
-	table_cell(table, "%d", c->tid);
-	table_cell(table, "%s", c->comm);
-	table_cell(table, "%s", crash_text(c, how));
-	table_cell(table, "%s", calls.len > 1 ? calls.buf : "-");
+	grid_textf(table, "%s", group_name(s->group));
+	grid_textf(table, "%s", text_time(real_time_of(c), when));
+	grid_textf(table, "%d", c->pid);
+	grid_textf(table, "%d", c->tid);
+	grid_textf(table, "%s", c->comm);
+	grid_textf(table, "%s", crash_text(c, how));
+	grid_textf(table, "%s", calls.len > 1 ? calls.buf : "-");
 	if (!s->stacks)
 		return;
 	out_char(stacks, '\n');
@@ -160,7 +160,7 @@ struct listed {
 	const struct list_options *choice;
 	struct thread_stacks *stacks;
 	struct json *doc;
-	struct table *table;
+	struct grid *table;
 	struct out text;
 };
 
@@ -197,7 +197,7 @@ int list_crashes(struct globals *g, const struct words *words, const struct list
 		{ "TIME", TABLE_LEFT, false }, { "PID", TABLE_RIGHT, false },
 		{ "TID", TABLE_RIGHT, false }, { "COMMAND", TABLE_LEFT, false },
 		{ "END", TABLE_LEFT, false }, { "IN FLIGHT", TABLE_LEFT, TABLE_WRAP } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = g->json ? json_list(g, "crashes") : NULL;
 	__cleanup(listed_done) struct listed l = { .choice = choice, .doc = doc, .table = table };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;

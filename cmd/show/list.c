@@ -533,7 +533,7 @@ void json_add_preset(struct json *doc, const struct preset_entry *preset)
 
 /* --- table of functions: their probes, how returns are traced, and why --------------------- */
 
-struct table *functions_table(void)
+struct grid *functions_table(void)
 {
 	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, TABLE_NAMES },
 		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
@@ -560,27 +560,27 @@ static const char *with_aliases(const struct group_func *f, char *buf, size_t si
 	return buf;
 }
 
-void functions_add(struct table *table, const struct group_func *f, const char *refused)
+void functions_add(struct grid *table, const struct group_func *f, const char *refused)
 {
 	char names[512];
 
-	table_cell(table, "%s",
+	grid_textf(table, "%s",
 		f->demangled         ? f->demangled
 			: f->aliases ? with_aliases(f, names, sizeof(names))
 				     : f->name);
-	table_cell(table, "%s", f->library);
-	table_cell(table, f->in_file ? "%#llx" : "-", (unsigned long long)f->offset);
-	table_cell(table, refused || !f->in_file ? "-" : "+%llu",
+	grid_textf(table, "%s", f->library);
+	grid_textf(table, f->in_file ? "%#llx" : "-", (unsigned long long)f->offset);
+	grid_textf(table, refused || !f->in_file ? "-" : "+%llu",
 		(unsigned long long)(f->site_offset - f->offset));
-	table_cell(table, "%s", refused || !*f->insn ? "-" : f->insn);
-	table_cell(table, "%s",
+	grid_textf(table, "%s", refused || !*f->insn ? "-" : f->insn);
+	grid_textf(table, "%s",
 		!refused                          ? text_exit(f->exit)
 			: f->limit == LIMIT_LEFT_OUT ? "left out"
 						     : "refused");
-	table_cell(table, "%s", refused ? refused : f->exit_why);
+	grid_textf(table, "%s", refused ? refused : f->exit_why);
 }
 
-void functions_add_left(struct table *table, const struct group *group)
+void functions_add_left(struct grid *table, const struct group *group)
 {
 	__cleanup(group_left_done) struct group_left left = {};
 	struct group_func f;
@@ -590,15 +590,15 @@ void functions_add_left(struct table *table, const struct group *group)
 		functions_add(table, &f, why);
 }
 
-void functions_add_missing(struct table *table, const char *name)
+void functions_add_missing(struct grid *table, const char *name)
 {
 	static const char *const rest[] = { "-", "-", "-", "-", "missing" };
 	const struct target_kind *kind = target_kind_of(name);
 
-	table_cell(table, "%s", name);
+	grid_textf(table, "%s", name);
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
-		table_cell(table, "%s", rest[i]);
-	table_cell(table, "no such %s", kind->in_files ? "symbol" : kind->noun);
+		grid_textf(table, "%s", rest[i]);
+	grid_textf(table, "no such %s", kind->in_files ? "symbol" : kind->noun);
 }
 
 void out_budget(struct out *out, const struct group *group)
@@ -626,7 +626,7 @@ void out_budget(struct out *out, const struct group *group)
 
 /* --- targets: found as attach finds them, and never attached ------------------------------------- */
 
-struct table *prototypes_table(void)
+struct grid *prototypes_table(void)
 {
 	static const struct table_column columns[] = { { "PROTOTYPE", TABLE_LEFT, true },
 		{ "TYPES FROM", TABLE_LEFT, TABLE_WRAP } };
@@ -634,13 +634,13 @@ struct table *prototypes_table(void)
 	return table_new(columns, ARRAY_SIZE(columns));
 }
 
-void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
+void prototypes_add(struct grid *table, const char *name, const struct preset_func *known,
 	const char *why)
 {
 	_cleanup_free_ char *text = types_prototype(name, known);
 
-	table_cell(table, "%s", text ? text : "?");
-	table_cell(table, "%s", why ? why : "-");
+	grid_textf(table, "%s", text ? text : "?");
+	grid_textf(table, "%s", why ? why : "-");
 }
 
 static void target_json(struct json *j, const struct target *t, const char *typed)
@@ -659,7 +659,7 @@ static void show_targets(const struct globals *g, const struct draft *draft, str
 {
 	static const struct table_column columns[] = { { "TARGET", TABLE_LEFT, true },
 		{ "ARGUMENTS AND RESULT", TABLE_LEFT, TABLE_WRAP } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct grid *table = table_new(columns, ARRAY_SIZE(columns));
 
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		const struct target *t = &draft->targets[i];
@@ -673,16 +673,16 @@ static void show_targets(const struct globals *g, const struct draft *draft, str
 			target_json(doc, t, typed);
 			continue;
 		}
-		table_cell(table, "%s", typed ? typed : "?");
+		grid_textf(table, "%s", typed ? typed : "?");
 		if (t->refused)
-			table_cell(table, "%s%srefused: %s", text ? text : "?",
+			grid_textf(table, "%s%srefused: %s", text ? text : "?",
 				text && *text ? "; " : "", t->refused);
 		else
-			table_cell(table, "%s%s%s", text ? text : "?", *why && text && *text ? "; " : "",
+			grid_textf(table, "%s%s%s", text ? text : "?", *why && text && *text ? "; " : "",
 				why);
 	}
 	if (!doc)
-		table_print(table, g, stdout);
+		grid_print(table, g, false, stdout);
 }
 
 int list_targets(const struct globals *g, char *const *functions, size_t cnt)

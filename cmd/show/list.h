@@ -12,27 +12,27 @@
 
 /* --- table of functions, of a group or a draft --------------------------------------------- */
 
-struct table *functions_table(void);
+struct grid *functions_table(void);
 
 /* Adds a row. @refused: the reason why it cannot be probed, or NULL. */
-void functions_add(struct table *table, const struct group_func *f, const char *refused);
+void functions_add(struct grid *table, const struct group_func *f, const char *refused);
 
 /* Adds rows for functions of @group that were left out because of the overhead limit. */
-void functions_add_left(struct table *table, const struct group *group);
+void functions_add_left(struct grid *table, const struct group *group);
 
 /* Writes "; overhead at most 10 %: 1 sampled, 2 left out", or nothing if @group has no bound. */
 struct out;
 void out_budget(struct out *out, const struct group *group);
 
 /* A row for a name that is in no library. */
-void functions_add_missing(struct table *table, const char *name);
+void functions_add_missing(struct grid *table, const char *name);
 
 /*
  * Prototypes of functions, and where they are from: "name(type arg, ...) -> result".
  * @known and @why may be NULL. The table as functions_table().
  */
-struct table *prototypes_table(void);
-void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
+struct grid *prototypes_table(void);
+void prototypes_add(struct grid *table, const char *name, const struct preset_func *known,
 	const char *why);
 
 /* --- overhead: functions that are sampled, only counted or left out -------------------------- */

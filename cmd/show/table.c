@@ -76,21 +76,15 @@ void grid_text(struct grid *grid, const char *text)
 		cell->text = text_escape(text);
 }
 
-__attribute__((format(printf, 2, 0))) static void grid_vtextf(
-	struct grid *grid, const char *fmt, va_list ap)
-{
-	_cleanup_free_ char *text = xvasprintf(fmt, ap);
-
-	grid_text(grid, text);
-}
-
 void grid_textf(struct grid *grid, const char *fmt, ...)
 {
+	_cleanup_free_ char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	grid_vtextf(grid, fmt, ap);
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
+	grid_text(grid, text);
 }
 
 static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
@@ -669,53 +663,25 @@ void grid_print(const struct grid *grid, const struct globals *g, bool wide, FIL
 
 /* --- the tables of commands ---------------------------------------------------------------------- */
 
-struct table {
-	struct grid grid;
-};
-
-struct table *table_new(const struct table_column *columns, size_t cnt)
+struct grid *table_new(const struct table_column *columns, size_t cnt)
 {
 	static const enum figure_use none[] = { USE_NONE };
 	struct grid_column labels[GRID_COLUMNS] = {};
-	struct table *t = xcalloc(1, sizeof(*t));
+	struct grid *table = xcalloc(1, sizeof(*table));
 
 	for (size_t i = 0; i < cnt; i++)
 		labels[i] = (struct grid_column) { .title = columns[i].name,
 			.align = columns[i].align,
 			.elastic = columns[i].elastic };
-	grid_begin(&t->grid, labels, cnt, none);
-	return t;
+	grid_begin(table, labels, cnt, none);
+	return table;
 }
 
-void table_cell(struct table *t, const char *fmt, ...)
+void table_free(struct grid *table)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	grid_vtextf(&t->grid, fmt, ap);
-	va_end(ap);
-}
-
-void table_note(struct table *t, const char *text)
-{
-	grid_note(&t->grid, text);
-}
-
-bool table_is_empty(const struct table *t)
-{
-	return !t->grid.row_cnt;
-}
-
-void table_print(const struct table *t, const struct globals *g, FILE *f)
-{
-	grid_print(&t->grid, g, false, f);
-}
-
-void table_free(struct table *t)
-{
-	if (t)
-		grid_done(&t->grid);
-	free(t);
+	if (table)
+		grid_done(table);
+	free(table);
 }
 
 /* --- CSV, by RFC 4180: plain numbers, lines that end in CR LF ------------------------------------ */

@@ -143,26 +143,16 @@ void csv_rows(const struct grid *grid, const char *prefix, FILE *f);
 
 /* --- the tables of commands ------------------------------------------------------------------ */
 
-/* A grid of texts, as a table: elastic columns are cut on a terminal. */
-struct table;
-
 struct table_column {
 	const char *name;
 	enum table_align align;
 	enum table_fit elastic; /* cut first when the terminal is narrow */
 };
 
-struct table *table_new(const struct table_column *columns, size_t cnt);
-__attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
-void table_note(struct table *t, const char *text); /* a line below the row begun last */
-bool table_is_empty(const struct table *t);
-void table_print(const struct table *t, const struct globals *g, FILE *f);
-void table_free(struct table *t);
-
-static inline void cleanup_table(struct table **t)
-{
-	table_free(*t);
-}
+/* A grid of texts: grid_textf(). Free with table_free(). */
+struct grid *table_new(const struct table_column *columns, size_t cnt);
+void table_free(struct grid *table);
+DEFINE_CLEANUP(table, struct grid *, table_free)
 #define _cleanup_table_ __cleanup(cleanup_table)
 
 #endif
