@@ -42,6 +42,8 @@ struct clones {
 	int first_btf_fd;
 	struct original original[SECTIONS];
 	int handler[SECTIONS];
+	int *copies; /* of the program of tracepoints */
+	size_t copy_cnt;
 };
 
 static const struct {
@@ -125,7 +127,23 @@ void clones_free(struct clones *c)
 			libbpf_unregister_prog_handler(c->handler[i]);
 	if (c->first_btf_fd > 0)
 		close(c->first_btf_fd);
+	while (c->copy_cnt)
+		close(c->copies[--c->copy_cnt]);
+	free(c->copies);
 	free(c);
+}
+
+/* Loads a program again with @opts of its first load. Returns its descriptor, or -errno. */
+static int load_again(enum bpf_prog_type type, const struct bpf_program *prog,
+	struct bpf_prog_load_opts *opts)
+{
+	int fd;
+
+	opts->fd_array = NULL; /* no function of a module is called */
+	opts->log_level = 0;
+	fd = bpf_prog_load(type, bpf_program__name(prog), "GPL", bpf_program__insns(prog),
+		bpf_program__insn_cnt(prog), opts);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Loads another copy of @prog, for function @id of @object. The caller closes *@ret_fd. */
@@ -145,33 +163,14 @@ static int clone_load(struct clones *c, const struct bpf_program *prog, const ch
 		return btf_fd;
 	opts.attach_btf_id = id;
 	opts.attach_btf_obj_fd = btf_fd;
-	opts.fd_array = NULL; /* no function of a module is called */
-	opts.log_level = 0;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(prog), "GPL",
-		bpf_program__insns(prog), bpf_program__insn_cnt(prog), &opts);
+	fd = load_again(BPF_PROG_TYPE_TRACING, prog, &opts);
 	if (fd < 0)
-		fd = err_sys(err, -errno, "cannot load programs for a function of %s", object);
+		err_sys(err, fd, "cannot load programs for a function of %s", object);
 	else
 		*ret_fd = fd;
 	if (btf_fd > 0)
 		close(btf_fd);
 	return fd < 0 ? fd : 0;
-}
-
-/* Loads another copy of the tracepoint program @prog. The caller closes *@ret_fd. */
-static int clone_again(struct clones *c, const struct bpf_program *prog, int *ret_fd, struct err *err)
-{
-	struct bpf_prog_load_opts opts = c->original[SECTION_TRACE].opts;
-	int fd;
-
-	opts.fd_array = NULL; /* no function of a module is called */
-	opts.log_level = 0;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACEPOINT, bpf_program__name(prog), "GPL",
-		bpf_program__insns(prog), bpf_program__insn_cnt(prog), &opts);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot load programs for a tracepoint");
-	*ret_fd = fd;
-	return 0;
 }
 
 /* --- attaching the programs and pinning their links ---------------------------------------- */
@@ -189,72 +188,81 @@ static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 	return 0;
 }
 
-static int attach_perf(struct engine *e, int prog_fd, bool is_return,
-	const struct link_probes *probes, pid_t pid, int dir_fd,
-	engine_progress_fn progress, void *arg, struct err *err)
+typedef int link_one_fn(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t i, pid_t pid, int *ret_fd, struct err *err);
+
+/* Attaches the first @cnt of @probes by a link each. */
+static int attach_each(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t cnt, pid_t pid, link_one_fn *link, int dir_fd, engine_progress_fn progress,
+	void *arg, struct err *err)
 {
-	int code;
+	int code = 0;
 
 	link_raise_files();
-	for (size_t i = 0; i < probes->cnt; i++) {
-		_cleanup_close_ int fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (code)
-			return code;
-		if (progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return 0;
-}
-
-/* Links the first copy of the program in @fds that is not yet attached to the tracepoint. */
-static int link_copy(struct engine *e, const struct link_probes *probes, size_t i, int **fds,
-	size_t *cnt, int *ret_fd, struct err *err)
-{
-	int code = -EEXIST;
-
-	for (size_t n = 0; code == -EEXIST && n < *cnt; n++)
-		code = link_event((*fds)[n], probes->offsets[i], probes->cookies[i], ret_fd, err);
-	if (code != -EEXIST)
-		return code;
-	*fds = array_grow(*fds, *cnt, sizeof(**fds));
-	code = clone_again(e->clones, engine_program(e, ENGINE_TRACE), &(*fds)[*cnt], err);
-	if (code)
-		return code;
-	++*cnt;
-	return link_event(
-		(*fds)[*cnt - 1], probes->offsets[i], probes->cookies[i], ret_fd, err);
-}
-
-static int attach_events(struct engine *e, const struct link_probes *probes, int dir_fd,
-	engine_progress_fn progress, void *arg, struct err *err)
-{
-	int prog_fd = bpf_program__fd(engine_program(e, ENGINE_TRACE)), code = 0, *copies = NULL;
-	size_t copy_cnt = 0;
-
-	link_raise_files();
-	for (size_t i = 0; !code && i < probes->cnt; i++) {
+	for (size_t i = 0; !code && i < cnt; i++) {
 		_cleanup_close_ int fd = -1;
 
 		code = apart_stop() ? err_sys(err, -EINTR, "cannot attach")
-				    : link_event(prog_fd, probes->offsets[i], probes->cookies[i],
-					      &fd, err);
-		if (code == -EEXIST)
-			code = link_copy(e, probes, i, &copies, &copy_cnt, &fd, err);
+				    : link(e, prog, probes, i, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (!code && progress)
 			progress(i + 1, probes->cnt, arg);
 	}
-	while (copy_cnt)
-		close(copies[--copy_cnt]);
-	free(copies);
 	return code;
+}
+
+static int one_perf(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t i, pid_t pid, int *ret_fd, struct err *err)
+{
+	return link_perf(bpf_program__fd(engine_program(e, prog)), prog == ENGINE_RETURN, probes, i,
+		pid, ret_fd, err);
+}
+
+/* Links the program of tracepoints, or the first copy of it that is not yet attached to this one. */
+static int one_event(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t i, pid_t pid, int *ret_fd, struct err *err)
+{
+	const struct bpf_program *original = engine_program(e, prog);
+	struct clones *c = e->clones;
+	struct bpf_prog_load_opts opts = c->original[SECTION_TRACE].opts;
+	int fd = bpf_program__fd(original);
+	int code = link_event(fd, probes->offsets[i], probes->cookies[i], ret_fd, err);
+
+	for (size_t n = 0; code == -EEXIST; n++) {
+		if (n == c->copy_cnt) {
+			fd = load_again(BPF_PROG_TYPE_TRACEPOINT, original, &opts);
+			if (fd < 0)
+				return err_sys(err, fd, "cannot load programs for a tracepoint");
+			c->copies = array_grow(c->copies, c->copy_cnt, sizeof(*c->copies));
+			c->copies[c->copy_cnt++] = fd;
+		}
+		code = link_event(
+			c->copies[n], probes->offsets[i], probes->cookies[i], ret_fd, err);
+	}
+	return code;
+}
+
+/* Each function has its own program. */
+static int one_fentry(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t i, pid_t pid, int *ret_fd, struct err *err)
+{
+	_cleanup_close_ int prog_fd = -1;
+	int code = clone_load(e->clones, engine_program(e, prog), probes->object,
+		probes->offsets[i], &prog_fd, err);
+
+	return code ? code
+		    : link_fentry(prog_fd, prog == ENGINE_FEXIT, probes->cookies[i], ret_fd, err);
+}
+
+static int one_kprobe(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	size_t i, pid_t pid, int *ret_fd, struct err *err)
+{
+	int fd = bpf_program__fd(engine_program(e, prog));
+	bool is_return = prog == ENGINE_KRETURN;
+
+	return e->many_kprobes ? link_kprobes(fd, is_return, probes, ret_fd, err)
+			       : link_kprobe(fd, is_return, probes, i, ret_fd, err);
 }
 
 static int attach_traced(
@@ -331,54 +339,6 @@ static int attach_samples(
 	return code ? code : attach_traced(e, e->skel->progs.fsn_cpu_off, dir_fd, err);
 }
 
-/* Each function has its own program and link. */
-static int attach_fentry(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
-	struct err *err)
-{
-	int code = 0;
-
-	for (size_t i = 0; !code && i < probes->cnt; i++) {
-		_cleanup_close_ int prog_fd = -1, fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = clone_load(e->clones, engine_program(e, prog), probes->object,
-			probes->offsets[i], &prog_fd, err);
-		if (!code)
-			code = link_fentry(prog_fd, prog == ENGINE_FEXIT, probes->cookies[i], &fd,
-				err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (!code && progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return code;
-}
-
-static int attach_kprobes(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
-	struct err *err)
-{
-	int prog_fd = bpf_program__fd(engine_program(e, prog)), code = 0;
-	bool is_return = prog == ENGINE_KRETURN;
-
-	link_raise_files();
-	for (size_t i = 0; !code && i < (e->many_kprobes ? 1 : probes->cnt); i++) {
-		_cleanup_close_ int fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = e->many_kprobes ? link_kprobes(prog_fd, is_return, probes, &fd, err)
-				       : link_kprobe(prog_fd, is_return, probes, i, &fd, err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (!code && progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return code;
-}
-
 /* Attaches to the page faults of process @pid and its children. */
 static int attach_faults(struct engine *e, pid_t pid, int dir_fd, struct err *err)
 {
@@ -405,9 +365,13 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, pid_t pid, int dir_fd,
 	engine_progress_fn progress, void *arg, struct err *err)
 {
-	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
-	bool is_return = prog == ENGINE_RETURN;
+	link_one_fn *one = 1U << prog & FENTRY ? one_fentry
+		: 1U << prog & KPROBES         ? one_kprobe
+		: prog == ENGINE_TRACE         ? one_event
+		: e->mode == LINK_PERF         ? one_perf
+					       : NULL;
 	_cleanup_close_ int fd = -1;
+	int code;
 
 	if (!probes->cnt)
 		return 0;
@@ -419,15 +383,10 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return attach_samples(e, probes, dir_fd, err);
 	if (prog == ENGINE_WAIT)
 		return attach_waits(e, dir_fd, err);
-	if (1U << prog & FENTRY)
-		return attach_fentry(e, prog, probes, dir_fd, progress, arg, err);
-	if (1U << prog & KPROBES)
-		return attach_kprobes(e, prog, probes, dir_fd, progress, arg, err);
-	if (prog == ENGINE_TRACE)
-		return attach_events(e, probes, dir_fd, progress, arg, err);
-	if (e->mode == LINK_PERF)
-		return attach_perf(
-			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
+	if (one)
+		return attach_each(e, prog, probes,
+			one == one_kprobe && e->many_kprobes ? 1 : probes->cnt, pid, one, dir_fd,
+			progress, arg, err);
 	code = engine_link(e, prog, probes, pid, &fd, err);
 	return code ? code : pin_link(e, dir_fd, fd, err);
 }
