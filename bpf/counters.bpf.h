@@ -242,7 +242,7 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u64 comm, __u32 fir
 		(void)__sync_lock_test_and_set(&proc->key, key);
 		return i;
 	}
-	add(&ctl.lost_procs, 1);
+	add(&ctl.lost_processes, 1);
 	return FSN_NO_PROC | (key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
 }
 

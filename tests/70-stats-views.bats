@@ -83,7 +83,7 @@ ended 11"
 	}
 	set_bytes stats ".[$(field_at fsn_counts returns)] = \"0x2a\" |
 		.[$(field_at fsn_counts calls)] = \"0x2a\""
-	set_bytes ctl ".[$(field_at fsn_ctl lost_procs)] = \"0x1e\""
+	set_bytes ctl ".[$(field_at fsn_ctl lost_processes)] = \"0x1e\""
 	fsn stats g --by process
 	assert_output_match '^ *[0-9]+  call +ended +12 '
 	assert_output_match '^ *-  others +- +30 '

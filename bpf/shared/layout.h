@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 12
+#define FSN_LAYOUT 13
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -592,33 +592,17 @@ struct fsn_ctl {
 	 * otherwise 0. .turns keeps it. Cookies of the new links have its last bit.
 	 */
 	unsigned int turn;
-	/* number of stops of processes that have continued */
-	unsigned long long pauses, pauses_base[2];
-	unsigned long long paused_ns, paused_ns_base[2]; /* their sum */
-	/* calls that started meanwhile */
-	unsigned long long paused_calls, paused_calls_base[2];
+#define X(name) unsigned long long name, name##_base[2];
+	FSN_LOSSES(X)
+#undef X
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
-	unsigned long long lost_codes, lost_codes_base[2];
-	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long called[FSN_CALLED / 64];
-	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
-	/* Calls that do not count because the text of a condition could not be read. */
-	unsigned long long lost_conditions, lost_conditions_base[2];
-	/* dropped because the table was full */
-	unsigned long long lost_stacks, lost_stacks_base[2];
-	/* frames that remain an interpreter's */
-	unsigned long long lost_python, lost_python_base[2];
 	unsigned int python_pieces; /* pieces of fsn_python_lines in use */
 	unsigned int gpu_calls; /* launches of GPU kernels, ever: index of the next one */
 	/* durations of rows dropped because the table was full, ever */
 	unsigned long long lost_spreads;
-	unsigned long long crowded, crowded_base[2]; /* calls of it without a slot */
-	/* Calls on another stack than the thread's own, without their return probe. */
-	unsigned long long other_stack, other_stack_base[2];
-	/* calls below 64 return probes, the kernel's limit */
-	unsigned long long too_deep, too_deep_base[2];
 	/*
 	 * Expiry of the group, CLOCK_MONOTONIC: the BPF programs then stop counting, and
 	 * any command with write access removes the group. A command that needs it longer

@@ -72,6 +72,24 @@ struct fsn_proc_counts {
 	unsigned long long max_ns; /* of one call; the others are sums */
 };
 
+/*
+ * What limits the accuracy of a group since its reset, or its stops. Counted in struct fsn_ctl, as
+ * are the numbers at the resets.
+ */
+#define FSN_LOSSES(X)                                                                   \
+	X(lost_codes)      /* failed calls: the table of codes was full */             \
+	X(lost_processes)  /* calls: the table of processes was full */                \
+	X(lost_texts)      /* keys that could not be read */                           \
+	X(lost_conditions) /* calls that do not count: their text could not be read */ \
+	X(lost_stacks)     /* the table of stacks was full */                          \
+	X(lost_python)     /* frames that remain an interpreter's */                   \
+	X(crowded)         /* of no_slot: its process had too many calls in progress */ \
+	X(other_stack)     /* of no_slot: on another stack than the thread's own */    \
+	X(too_deep)        /* of no_slot: below 64 return probes, the kernel's limit */ \
+	X(pauses)          /* stops of processes that have continued, */               \
+	X(paused_ns)       /* their sum, */                                            \
+	X(paused_calls)    /* and calls of no_slot that started meanwhile */
+
 /* Memory that a function has allocated, and frees of unknown memory. */
 #define FSN_MEMORY_COUNTS(X)                                                   \
 	X(live_bytes)                                                          \

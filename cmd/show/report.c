@@ -359,17 +359,12 @@ static void delta_procs(struct stats_func *d, const struct stats_func *now,
 static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	size_t k = 0;
+	struct sorted left = { now->rows, now->row_cnt, sizeof(*now->rows), stats_row_compare };
 
 	stats_row_subtract(&d->rows_ended, &before->rows_ended);
-	for (size_t i = 0; i < before->row_cnt; i++) {
-		const struct stats_row *was = &before->rows[i];
-
-		while (k < now->row_cnt && stats_row_compare(&now->rows[k], was) < 0)
-			k++;
-		if (k == now->row_cnt || stats_row_compare(&now->rows[k], was))
-			stats_row_subtract(&d->rows_ended, was);
-	}
+	for (size_t i = 0; i < before->row_cnt; i++)
+		if (!sorted_find(&left, &before->rows[i]))
+			stats_row_subtract(&d->rows_ended, &before->rows[i]);
 }
 
 /* Subtracts the rows of @before from @cnt rows of @now. */
@@ -493,19 +488,10 @@ struct stats *stats_delta(
 	delta_paths(d, now, before);
 	if (before) {
 		d->since_ns = before_ns;
-		d->lost_codes = less(now->lost_codes, before->lost_codes);
-		d->lost_processes = less(now->lost_processes, before->lost_processes);
+#define X(name) d->name = less(now->name, before->name);
+		FSN_LOSSES(X)
+#undef X
 		d->lost_slow = less(now->lost_slow, before->lost_slow);
-		d->lost_stacks = less(now->lost_stacks, before->lost_stacks);
-		d->lost_python = less(now->lost_python, before->lost_python);
-		d->lost_texts = less(now->lost_texts, before->lost_texts);
-		d->lost_conditions = less(now->lost_conditions, before->lost_conditions);
-		d->crowded = less(now->crowded, before->crowded);
-		d->other_stack = less(now->other_stack, before->other_stack);
-		d->too_deep = less(now->too_deep, before->too_deep);
-		d->pauses = less(now->pauses, before->pauses);
-		d->paused_ns = less(now->paused_ns, before->paused_ns);
-		d->paused_calls = less(now->paused_calls, before->paused_calls);
 		d->slow_total = less(now->slow_total, before->slow_total);
 	}
 	for (size_t i = 0; i < now->func_cnt; i++) {

@@ -390,18 +390,9 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 		return code;
 	r->ctl->since_ns[idle] = clock_ns(CLOCK_REALTIME);
 	r->ctl->slow_base[idle] = r->view.ctl.slow_head;
-	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
-	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
-	r->ctl->lost_texts_base[idle] = r->view.ctl.lost_texts;
-	r->ctl->lost_conditions_base[idle] = r->view.ctl.lost_conditions;
-	r->ctl->lost_stacks_base[idle] = r->view.ctl.lost_stacks;
-	r->ctl->lost_python_base[idle] = r->view.ctl.lost_python;
-	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
-	r->ctl->other_stack_base[idle] = r->view.ctl.other_stack;
-	r->ctl->too_deep_base[idle] = r->view.ctl.too_deep;
-	r->ctl->pauses_base[idle] = r->view.ctl.pauses;
-	r->ctl->paused_ns_base[idle] = r->view.ctl.paused_ns;
-	r->ctl->paused_calls_base[idle] = r->view.ctl.paused_calls;
+#define X(name) r->ctl->name##_base[idle] = r->view.ctl.name;
+	FSN_LOSSES(X)
+#undef X
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
 	group_has_grown(g);
 	return 0;

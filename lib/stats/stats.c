@@ -412,19 +412,10 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->since_ns = ctl->since_ns[index];
 	s->attached_ns = s->group->meta.attached_ns;
 	s->folds = ctl->fold;
-	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
-	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
-	s->lost_stacks = ctl->lost_stacks - ctl->lost_stacks_base[index];
+#define X(name) s->name = ctl->name - ctl->name##_base[index];
+	FSN_LOSSES(X)
+#undef X
 	s->cpus_off = ctl->cpus_off;
-	s->lost_python = ctl->lost_python - ctl->lost_python_base[index];
-	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
-	s->lost_conditions = ctl->lost_conditions - ctl->lost_conditions_base[index];
-	s->crowded = ctl->crowded - ctl->crowded_base[index];
-	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
-	s->too_deep = ctl->too_deep - ctl->too_deep_base[index];
-	s->pauses = ctl->pauses - ctl->pauses_base[index];
-	s->paused_ns = ctl->paused_ns - ctl->paused_ns_base[index];
-	s->paused_calls = ctl->paused_calls - ctl->paused_calls_base[index];
 	s->crowd_pid = s->crowded ? (pid_t)ctl->crowd_pid : 0;
 	s->slow_total = ctl->slow_head - ctl->slow_base[index];
 	if (s->slow_total > FSN_SLOW_CNT)

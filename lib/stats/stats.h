@@ -189,7 +189,10 @@ struct stats {
 	size_t func_cnt;
 	struct stats_path *paths; /* by id; NULL if not requested or not kept (FSN_OPT_NESTING) */
 	size_t path_cnt;
-	uint64_t lost_codes, lost_processes, lost_slow;
+#define X(name) uint64_t name;
+	FSN_LOSSES(X)
+#undef X
+	uint64_t slow_total, lost_slow; /* slow calls; those that newer ones have pushed out */
 	unsigned int folds; /* number of evictions of exited processes since the attach */
 	bool blocks_known;   /* live allocations were read: .live of rows, and .holders */
 	struct stats_holder *holders; /* sorted by process and function */
@@ -199,22 +202,11 @@ struct stats {
 	struct stats_spread **spreads; /* distributions of rows */
 	size_t spread_cnt;
 	struct fsn_stack *stacks; /* of the rows; NULL: none was replaced by a completed one */
-	uint64_t lost_stacks; /* stacks dropped: the table was full */
 	uint64_t cpus_off; /* number of times since the attach that a sampled CPU went offline */
-	uint64_t lost_python; /* interpreter frames that were not replaced by Python frames */
-	uint64_t lost_texts; /* keys that could not be read */
-	uint64_t lost_conditions; /* calls not counted: text of the condition not readable */
 	uint64_t bulk_frees; /* calls since the attach that freed more than the known allocations */
 	bool has_missed;
 	uint64_t missed; /* since the attach: entries and returns that the kernel skipped */
-	uint64_t crowded; /* of no_slot: the process had too many calls in progress */
-	pid_t crowd_pid;  /* the last such process */
-	/* Of no_slot: made by a signal handler on an alternate stack. */
-	uint64_t other_stack;
-	uint64_t too_deep; /* of no_slot: nested deeper than return probes are tracked */
-	/* Pauses of stopped processes: number, duration, and calls of no_slot that started then. */
-	uint64_t pauses, paused_ns, paused_calls;
-	uint64_t slow_total;
+	pid_t crowd_pid; /* the last process of .crowded */
 	struct stats_gpu *gpus; /* of a group of GPU activity; by pid */
 	size_t gpu_cnt;
 	struct cgroups *cgroups; /* of processes and cgroup keys */
