@@ -31,13 +31,13 @@ static volatile sig_atomic_t signals_seen;
 struct run {
 	const struct stream_options *o;
 	struct groups groups;
-	struct types **types; /* of each group */
-	struct group_keys *keys;
-	struct stacks **stacks; /* of each group, NULL where there are none */
-	struct named {
-		struct stats *s; /* whose rows have the names of kernels that GPUs ran; or NULL */
-		uint64_t read_ns;
-	} *named; /* of each group */
+	struct streamed {
+		struct types *types;
+		struct group_keys keys;
+		struct stacks *stacks; /* or NULL */
+		struct stats *names; /* whose rows have the names of kernels that GPUs ran; or NULL */
+		uint64_t names_ns;
+	} *of; /* of each group */
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
@@ -145,28 +145,30 @@ static void write_event(struct run *r, const struct shown_call *c, enum call_for
 static const struct stats *names_of(struct run *r, const struct stream_record *rec)
 {
 	const struct group *g = r->groups.group[rec->group];
-	struct named *n = &r->named[rec->group];
+	struct streamed *of = &r->of[rec->group];
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const struct stats_row *row;
 
 	if (!group_info(g).gpu || !rec->key)
 		return NULL;
-	row = n->s ? stats_row_find(n->s, rec->call->fn, (pid_t)rec->call->pid, rec->key) : NULL;
-	if ((row && row->kernel) || (n->read_ns && now - n->read_ns < NAMES_NS))
-		return n->s;
-	stats_free(n->s);
-	n->s = NULL;
-	n->read_ns = now;
-	(void)!stats_read_names(g, &n->s, NULL);
-	return n->s;
+	row = of->names
+		? stats_row_find(of->names, rec->call->fn, (pid_t)rec->call->pid, rec->key)
+		: NULL;
+	if ((row && row->kernel) || (of->names_ns && now - of->names_ns < NAMES_NS))
+		return of->names;
+	stats_free(of->names);
+	of->names = NULL;
+	of->names_ns = now;
+	(void)!stats_read_names(g, &of->names, NULL);
+	return of->names;
 }
 
 static void write_call(struct run *r, const struct stream_record *rec)
 {
-	struct shown_call c = call_of(r->groups.group[rec->group], r->types[rec->group],
+	struct shown_call c = call_of(r->groups.group[rec->group], r->of[rec->group].types,
 		rec->call, rec->more, r->ahead_ns);
 
-	c.keys = &r->keys[rec->group];
+	c.keys = &r->of[rec->group].keys;
 	c.key = rec->key;
 	c.on_gpu = group_info(r->groups.group[rec->group]).gpu;
 	c.names = names_of(r, rec);
@@ -339,18 +341,18 @@ static int open_groups(struct run *r, struct err *err)
 		err_set(err, -ENOENT, "nothing is attached");
 		return err_hint(err, "'funcsnoop help attach' shows how to attach a group");
 	}
-	r->types = xcalloc(r->groups.cnt, sizeof(*r->types));
-	r->keys = xcalloc(r->groups.cnt, sizeof(*r->keys));
-	r->stacks = xcalloc(r->groups.cnt, sizeof(struct stacks *));
-	r->named = xcalloc(r->groups.cnt, sizeof(*r->named));
+	r->of = xcalloc(r->groups.cnt, sizeof(*r->of));
 	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
-		code = types_read(r->groups.group[i], &r->types[i], err);
+		struct group *g = r->groups.group[i];
+		struct streamed *of = &r->of[i];
+
+		code = types_read(g, &of->types, err);
 		if (!code)
-			code = group_keys_read(r->groups.group[i], &r->keys[i], err);
+			code = group_keys_read(g, &of->keys, err);
 		if (!code)
-			code = stacks_read(r->groups.group[i], &r->stacks[i], err);
-		r->keys[i].stacks = r->stacks[i];
-		group_close_maps(r->groups.group[i]);
+			code = stacks_read(g, &of->stacks, err);
+		of->keys.stacks = of->stacks;
+		group_close_maps(g);
 	}
 	return code;
 }
@@ -438,18 +440,13 @@ static int begin(struct run *r, struct err *err)
 static void run_done(struct run *r)
 {
 	stream_free(r->stream);
-	for (size_t i = 0; r->types && i < r->groups.cnt; i++)
-		types_free(r->types[i]);
-	for (size_t i = 0; r->keys && i < r->groups.cnt; i++)
-		group_keys_done(&r->keys[i]);
-	for (size_t i = 0; r->stacks && i < r->groups.cnt; i++)
-		stacks_free(r->stacks[i]);
-	for (size_t i = 0; r->named && i < r->groups.cnt; i++)
-		stats_free(r->named[i].s);
-	free(r->named);
-	free(r->types);
-	free(r->keys);
-	free(r->stacks);
+	for (size_t i = 0; r->of && i < r->groups.cnt; i++) {
+		types_free(r->of[i].types);
+		group_keys_done(&r->of[i].keys);
+		stacks_free(r->of[i].stacks);
+		stats_free(r->of[i].names);
+	}
+	free(r->of);
 	stream_page_done(&r->page);
 	out_done(&r->alert);
 	sink_done(&r->sink);

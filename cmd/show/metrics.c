@@ -480,7 +480,7 @@ static void labels_done(struct all_labels *all)
 }
 
 struct metrics {
-	struct all_labels labels;
+	const struct all_labels *labels;
 	const struct stats_choice *choice;
 	bool open; /* OpenMetrics */
 	FILE *f;
@@ -633,8 +633,8 @@ static void put_family(const struct metrics *m, enum figure_id id)
 	if (m->open && (figure->unit == UNIT_NS || figure->unit == UNIT_BYTES))
 		fprintf(m->f, "# UNIT %s %s\n", name,
 			figure->unit == UNIT_NS ? "seconds" : "bytes");
-	for (size_t i = 0; i < m->labels.cnt; i++)
-		put_samples(m, name, id, &m->labels.of[i]);
+	for (size_t i = 0; i < m->labels->cnt; i++)
+		put_samples(m, name, id, &m->labels->of[i]);
 }
 
 /* Writes sum @k of each series. The sum of a signed argument can decrease, so it is a gauge. */
@@ -658,17 +658,17 @@ static void put_sums(const struct metrics *m, bool is_signed)
 {
 	put_head(m, is_signed ? "funcsnoop_signed_argument" : "funcsnoop_argument",
 		is_signed ? "gauge" : "counter", "Arguments of calls added up.");
-	for (size_t i = 0; i < m->labels.cnt; i++)
-		for (size_t k = 0; m->labels.of[i].series && k < m->labels.of[i].rg->keys.sum_cnt; k++)
-			put_sum(m, &m->labels.of[i], k, is_signed);
+	for (size_t i = 0; i < m->labels->cnt; i++)
+		for (size_t k = 0; m->labels->of[i].series && k < m->labels->of[i].rg->keys.sum_cnt; k++)
+			put_sum(m, &m->labels->of[i], k, is_signed);
 }
 
 /* An exited process makes no more calls, so monitoring must not report it as hanging. */
 static void put_ended(const struct metrics *m)
 {
 	put_head(m, "funcsnoop_process_ended", "gauge", "Processes that have ended.");
-	for (size_t i = 0; proc_is_first_ns() && i < m->labels.cnt; i++) {
-		const struct labels *l = &m->labels.of[i];
+	for (size_t i = 0; proc_is_first_ns() && i < m->labels->cnt; i++) {
+		const struct labels *l = &m->labels->of[i];
 
 		for (size_t k = 1; k < l->series_cnt; k++)
 			if (proc_ended(l->series[k].row.pid, l->series[k].row.start_ns))
@@ -801,17 +801,13 @@ static void put_groups(const struct metrics *m, const struct report *r)
 	fprintf(m->f, "funcsnoop_groups{state=\"failed\"} %zu\n", r->failed_cnt);
 }
 
-static void metrics_done(struct metrics *m)
-{
-	labels_done(&m->labels);
-}
-
 static int print(const struct report *r, FILE *f, bool open)
 {
-	__cleanup(metrics_done) struct metrics m = { .choice = r->choice, .open = open, .f = f };
+	__cleanup(labels_done) struct all_labels labels = {};
+	struct metrics m = { .labels = &labels, .choice = r->choice, .open = open, .f = f };
 	enum figure_id ids[FIGURE_CNT];
 	size_t cnt = figure_list(USE_METRIC, ids);
-	int code = labels_collect(r, &m.labels);
+	int code = labels_collect(r, &labels);
 
 	if (code)
 		return code;
@@ -822,8 +818,8 @@ static int print(const struct report *r, FILE *f, bool open)
 		"Durations of calls that have returned.");
 	if (open)
 		fputs("# UNIT funcsnoop_duration_seconds seconds\n", f);
-	for (size_t i = 0; i < m.labels.cnt; i++)
-		put_all_durations(&m, &m.labels.of[i]);
+	for (size_t i = 0; i < labels.cnt; i++)
+		put_all_durations(&m, &labels.of[i]);
 	if (r->sum_cnt) {
 		put_sums(&m, false);
 		put_sums(&m, true);

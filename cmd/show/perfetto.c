@@ -72,6 +72,25 @@ static size_t open_packet(struct stream_page *p)
 	return at;
 }
 
+/* Offsets of a packet that is being written, and of the message in it. */
+struct open_message {
+	size_t packet, message;
+};
+
+static struct open_message open_message(struct stream_page *p, unsigned int field)
+{
+	struct open_message m = { .packet = open_packet(p) };
+
+	m.message = proto_open(p->out, field);
+	return m;
+}
+
+static void close_message(struct stream_page *p, struct open_message m)
+{
+	proto_close(p->out, m.message);
+	proto_close(p->out, m.packet);
+}
+
 /* Traces of several streams can be concatenated. */
 static uint64_t new_uuid(struct stream_page *p)
 {
@@ -236,58 +255,46 @@ static struct lane *add_lane(struct stream_page *p, struct track *track)
 	return l;
 }
 
-/* Offsets of the messages of a descriptor that is being written. */
-struct descriptor {
-	size_t packet, track;
-};
-
 /* Starts the descriptor of a lane; @parent is 0 if it has none. */
-static struct descriptor open_track(struct stream_page *p, uint64_t uuid, uint64_t parent)
+static struct open_message open_track(struct stream_page *p, uint64_t uuid, uint64_t parent)
 {
-	struct descriptor d = { .packet = open_packet(p) };
+	struct open_message m = open_message(p, PACKET_TRACK);
 
-	d.track = proto_open(p->out, PACKET_TRACK);
 	proto_u64(p->out, TRACK_UUID, uuid);
 	if (parent)
 		proto_u64(p->out, TRACK_PARENT, parent);
-	return d;
-}
-
-static void close_track(struct stream_page *p, struct descriptor d)
-{
-	proto_close(p->out, d.track);
-	proto_close(p->out, d.packet);
+	return m;
 }
 
 static void put_plain_track(struct stream_page *p, uint64_t uuid, uint64_t parent, const char *name)
 {
-	struct descriptor d = open_track(p, uuid, parent);
+	struct open_message m = open_track(p, uuid, parent);
 
 	put_text(p, TRACK_NAME, name);
-	close_track(p, d);
+	close_message(p, m);
 }
 
 static void put_process(struct stream_page *p, const struct track *process)
 {
-	struct descriptor d = open_track(p, process->lanes->uuid, 0);
+	struct open_message m = open_track(p, process->lanes->uuid, 0);
 	size_t at = proto_open(p->out, TRACK_PROCESS);
 
 	proto_u64(p->out, PROCESS_PID, (uint64_t)process->pid);
 	put_text(p, PROCESS_NAME, process->name);
 	proto_close(p->out, at);
-	close_track(p, d);
+	close_message(p, m);
 }
 
 static void put_thread(struct stream_page *p, const struct track *thread, uint64_t process)
 {
-	struct descriptor d = open_track(p, thread->lanes->uuid, process);
+	struct open_message m = open_track(p, thread->lanes->uuid, process);
 	size_t at = proto_open(p->out, TRACK_THREAD);
 
 	proto_u64(p->out, THREAD_PID, (uint64_t)thread->pid);
 	proto_u64(p->out, THREAD_TID, (uint64_t)thread->tid);
 	put_text(p, THREAD_NAME, thread->name);
 	proto_close(p->out, at);
-	close_track(p, d);
+	close_message(p, m);
 }
 
 /* Returns the track of a call, which is described before its first event. */
@@ -390,28 +397,17 @@ static const char *put_details(struct out *o, unsigned int field, const char *js
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* Offsets of the messages of an event that is being written. */
-struct open_event {
-	size_t packet, event;
-};
-
-static struct open_event begin_event(
+static struct open_message begin_event(
 	struct stream_page *p, enum event_type type, uint64_t lane, uint64_t ns)
 {
-	struct open_event e = { .packet = open_packet(p) };
+	struct open_message e = { .packet = open_packet(p) };
 
 	proto_u64(p->out, PACKET_TIME, ns);
 	proto_u64(p->out, PACKET_CLOCK, CLOCK_OF_CALLS);
-	e.event = proto_open(p->out, PACKET_EVENT);
+	e.message = proto_open(p->out, PACKET_EVENT);
 	proto_u64(p->out, EVENT_TYPE, type);
 	proto_u64(p->out, EVENT_TRACK, lane);
 	return e;
-}
-
-static void end_event(struct stream_page *p, struct open_event e)
-{
-	proto_close(p->out, e.event);
-	proto_close(p->out, e.packet);
 }
 
 static void perfetto_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
@@ -422,7 +418,7 @@ static void perfetto_call(struct stream_page *p, const struct shown_call *c, enu
 	struct track *track = described_track(p, c);
 	const struct span s = { call->start, call->start + (timed ? call->duration : 0) };
 	uint64_t lane = timed ? lane_of(p, track, s) : track->lanes->uuid;
-	struct open_event e = begin_event(p, timed ? SLICE_BEGIN : INSTANT, lane, s.start);
+	struct open_message e = begin_event(p, timed ? SLICE_BEGIN : INSTANT, lane, s.start);
 	struct json j = { .out = &p->details };
 
 	put_text(p, EVENT_NAME, kernel ? kernel : c->function);
@@ -436,16 +432,16 @@ static void perfetto_call(struct stream_page *p, const struct shown_call *c, enu
 	call_details_json(&j, c);
 	json_close(&j, '}');
 	put_details(p->out, EVENT_DETAIL, p->details.buf);
-	end_event(p, e);
+	close_message(p, e);
 	if (timed)
-		end_event(p, begin_event(p, SLICE_END, lane, s.end));
+		close_message(p, begin_event(p, SLICE_END, lane, s.end));
 }
 
 /* Adds an event of funcsnoop itself about a group. */
 static void put_own(struct stream_page *p, enum event_type type, uint64_t lane, uint64_t ns,
 	const char *name, const char *group, uint64_t lost)
 {
-	struct open_event e = begin_event(p, type, lane, ns);
+	struct open_message e = begin_event(p, type, lane, ns);
 	struct json j = { .out = &p->details };
 
 	proto_str(p->out, EVENT_NAME, name);
@@ -456,7 +452,7 @@ static void put_own(struct stream_page *p, enum event_type type, uint64_t lane, 
 		json_set_u64(&j, "count", lost);
 	json_close(&j, '}');
 	put_details(p->out, EVENT_DETAIL, p->details.buf);
-	end_event(p, e);
+	close_message(p, e);
 }
 
 static void perfetto_lost(struct stream_page *p, const char *group, uint64_t cnt)
@@ -470,7 +466,7 @@ static void perfetto_gap(struct stream_page *p, const char *group, uint64_t ns, 
 	uint64_t lane = lane_of(p, &p->own, (struct span) { now - ns, now });
 
 	put_own(p, SLICE_BEGIN, lane, now - ns, "nothing recorded: funcsnoop was stopped", group, 0);
-	end_event(p, begin_event(p, SLICE_END, lane, now));
+	close_message(p, begin_event(p, SLICE_END, lane, now));
 }
 
 static void perfetto_begin(struct stream_page *p)

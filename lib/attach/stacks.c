@@ -222,11 +222,6 @@ static int tables_new(
 	return code;
 }
 
-static struct left_out *tables_left_out(struct tables *t)
-{
-	return &t->left_out;
-}
-
 /* Counts a file that gets no unwind table, and keeps the reason of the first. */
 static void leave_out(struct left_out *l, const char *why)
 {
@@ -630,20 +625,11 @@ static void add_process(struct stack_files *s, struct procs *procs, pid_t pid)
 /* Adds the files of all processes that map one of the probed files. */
 static int add_mappers(struct stack_files *s, const struct draft *draft, struct procs *procs)
 {
-	_cleanup_free_ struct mappers_file *probed =
-		xcalloc(draft->objects.cnt + 1, sizeof(*probed));
 	size_t cnt, probed_cnt = 0;
+	_cleanup_free_ struct mappers_file *probed = draft_files(draft, &probed_cnt);
 	const pid_t *pids;
-	int code;
+	int code = procs_pids(procs, &pids, &cnt, NULL);
 
-	for (size_t i = 0; i < draft->objects.cnt; i++) {
-		const struct elf_info *info = object_file(draft->objects.object[i]);
-
-		if (info)
-			probed[probed_cnt++] = (struct mappers_file) { info->dev, info->ino,
-				draft->objects.object[i]->path };
-	}
-	code = procs_pids(procs, &pids, &cnt, NULL);
 	for (size_t i = 0; !code && i < cnt; i++)
 		if (pids[i] != getpid() && pids[i] != getppid() &&
 			mappers_has(procs, pids[i], probed, probed_cnt) > 0)
@@ -803,7 +789,7 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 	code = tables_new(engine_map_fd(e, MAPID_TABLES), engine_map_fd(e, MAPID_STACK_FILES),
 		engine_map_fd(e, MAPID_FILE_OF),
 		engine_map_fd(e, MAPID_PYTHONS), &t);
-	files.left_out = code ? NULL : tables_left_out(t);
+	files.left_out = code ? NULL : &t->left_out;
 	if (!code)
 		code = files_find(&files, draft, opts);
 	if (!code)
@@ -817,6 +803,6 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 	if (!code)
 		code = tables_write(t);
 	if (!code)
-		*ret_left_out = *tables_left_out(t);
+		*ret_left_out = t->left_out;
 	return code ? err_sys(err, code, "cannot prepare for stacks") : 0;
 }

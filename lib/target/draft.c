@@ -739,8 +739,7 @@ size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 	return cnt;
 }
 
-/* Lists the probed files of @draft. The caller frees the array. */
-static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
+struct mappers_file *draft_files(const struct draft *draft, size_t *ret_cnt)
 {
 	struct mappers_file *files = xcalloc(draft->objects.cnt + 1, sizeof(*files));
 	size_t cnt = 0;
@@ -760,7 +759,7 @@ static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
 int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 {
 	size_t cnt = 0;
-	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
+	_cleanup_free_ struct mappers_file *files = draft_files(draft, &cnt);
 	pid_t pid;
 
 	return mappers_count(libfind_procs(draft->finder), files, cnt, ret_cnt, &pid,
@@ -770,7 +769,7 @@ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt, struct err *err)
 {
 	size_t cnt = 0;
-	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
+	_cleanup_free_ struct mappers_file *files = draft_files(draft, &cnt);
 
 	return mappers_list(
 		libfind_procs(draft->finder), files, cnt, ret_pids, ret_cnt, err);
@@ -779,7 +778,7 @@ int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt, str
 int draft_is_mapped(const struct draft *draft, pid_t pid)
 {
 	size_t cnt = 0;
-	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
+	_cleanup_free_ struct mappers_file *files = draft_files(draft, &cnt);
 
 	/* Targets outside files apply to every process. */
 	return cnt < draft->objects.cnt ||

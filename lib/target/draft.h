@@ -129,7 +129,10 @@ struct target_kind;
 /* Returns the number of probed targets of @kind. */
 size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind);
 
-/* Counts the processes that map one of the files to be probed: proc/proc.h. */
+/* Lists the files to be probed. The caller frees the array. */
+struct mappers_file *draft_files(const struct draft *draft, size_t *ret_cnt);
+
+/* Counts the processes that map one of them: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
 /* Lists the pids of these processes. The caller frees the array. */

@@ -146,18 +146,17 @@ struct known_call {
 	struct preset_arg args[SYSCALL_ARGS];
 };
 
-/* The declaration and its parts. */
-static void arg_declare(struct targets *targets, const struct trace_field *f, size_t index,
-	struct preset_arg *arg)
+/* "char comm[16]" */
+static void arg_name(struct targets *targets, const struct trace_field *f, struct preset_arg *arg)
 {
 	bool pointer = strchr(f->type, '*') != NULL;
-	char text[256];
+	char text[256], room[16] = "";
 
-	snprintf(text, sizeof(text), "%s%s%s", f->type, pointer ? "" : " ", f->name);
+	if (f->kind == TRACE_TEXT)
+		snprintf(room, sizeof(room), "[%u]", f->size);
+	snprintf(text, sizeof(text), "%s%s%s%s", f->type, pointer ? "" : " ", f->name, room);
 	arg->text = targets_text(targets, text);
 	arg->name = targets_text(targets, f->name);
-	arg->value = syscall_value(f);
-	arg->place = (struct preset_place) { PLACE_REG, index, 1, false };
 }
 
 /* Names of calls in tracepoints, if they differ. */
@@ -215,7 +214,9 @@ static void syscall_declare(
 
 		if (f->is_common || !strcmp(f->name, "__syscall_nr") || n == SYSCALL_ARGS)
 			continue;
-		arg_declare(targets, f, n, &known->args[n]);
+		known->args[n].value = syscall_value(f);
+		known->args[n].place = (struct preset_place) { PLACE_REG, n, 1, false };
+		arg_name(targets, f, &known->args[n]);
 		known->func.arg_cnt++;
 	}
 }
@@ -474,19 +475,6 @@ static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_
 	if (source.from == FSN_FROM_NOWHERE || n >= FSN_EVENT_STACK)
 		arg.place.where = PLACE_NOWHERE;
 	return arg;
-}
-
-/* "char comm[16]" */
-static void arg_name(struct targets *targets, const struct trace_field *f, struct preset_arg *arg)
-{
-	bool pointer = strchr(f->type, '*') != NULL;
-	char text[256], room[16] = "";
-
-	if (f->kind == TRACE_TEXT)
-		snprintf(room, sizeof(room), "[%u]", f->size);
-	snprintf(text, sizeof(text), "%s%s%s%s", f->type, pointer ? "" : " ", f->name, room);
-	arg->text = targets_text(targets, text);
-	arg->name = targets_text(targets, f->name);
 }
 
 /* A found tracepoint. */
