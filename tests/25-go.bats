@@ -158,6 +158,8 @@ go_times() { # N ATTACH-OPTION...
 }
 
 @test "go: functions in C of the same group keep their self times" {
+	local view
+
 	need_fixture gocalls
 	cp "$FIX/gocalls" "$BATS_TEST_TMPDIR/own-gocalls"
 	fsn attach g "$BATS_TEST_TMPDIR/own-gocalls:main.goYields" "$FIX/libfix.so:fix_add"
@@ -166,6 +168,17 @@ go_times() { # N ATTACH-OPTION...
 	fsn stats g --json
 	assert_json '[.[0].functions[] | [.name, .returns, .self_ns != null]] | sort' \
 		'[["fix_add",20,true],["main.goYields",8,false]]'
+	# calls of goroutines may be in each other: no shares of a sum, and no sum
+	for view in "" "--by library" "--show tree" "--by process"; do
+		# shellcheck disable=SC2086
+		fsn stats g $view
+		refute_output_match 'TIME%'
+	done
+	fsn stats g
+	assert_output_match '^total +28 +- '
+	fsn stats g --show tree
+	assert_output_match '^fix_add +20 +[^-]+$'
+	assert_output_match '^total +28 +- +-$'
 	fsn detach g
 }
 

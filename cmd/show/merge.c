@@ -45,8 +45,9 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 	n.no_slot = stats_func_untimed(f) - n.jumped;
 	n.sampled_out = n.inner = n.unseen = 0;
 	counts_add(&sum->n, &n);
+	if (n.returns)
+		sum->nested = f->nested && (sum->nested || sum->n.returns == n.returns);
 	sum->timed |= f->timed;
-	sum->nested |= f->nested;
 	sum->split |= f->split;
 	if (f->timed && f->noise_ns > sum->noise_ns)
 		sum->noise_ns = f->noise_ns;
@@ -83,6 +84,8 @@ void fill_total(struct grid *grid, const struct stats *s, const struct figure_sc
 	sum.n.calls -= sum.n.chained;
 	figures_of(&sum, scope, grid_wanted(grid), &f);
 	/* One in another is in the time of both. */
+	if (!scope->all_ns)
+		f.known &= ~FIGURE_BIT(FIGURE_TOTAL);
 	figure_set(&f, FIGURE_TOTAL, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
 	figure_set(&f, FIGURE_OUTER, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
 	func_sum_done(&sum);

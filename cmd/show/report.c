@@ -139,8 +139,13 @@ uint64_t stats_all_time(const struct stats *s)
 {
 	uint64_t ns = 0;
 
-	for (size_t i = 0; i < s->func_cnt; i++)
-		ns += s->funcs[i].timed ? stats_func_self(&s->funcs[i]) : 0;
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		const struct stats_func *f = &s->funcs[i];
+
+		if (f->timed && f->n.returns && !f->nested && group_info(s->group).nesting)
+			return 0;
+		ns += f->timed ? stats_func_self(f) : 0;
+	}
 	return ns;
 }
 

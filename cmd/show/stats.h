@@ -77,7 +77,10 @@ struct shown_call report_slow(
 /* Sums the calls of all functions of @s. A tail call is part of the same call, not a new one. */
 uint64_t stats_all_calls(const struct stats *s);
 
-/* Sums the time of all functions of @s: self time, where it is known. */
+/*
+ * Sums the time of all functions of @s: their self times. Without them, in a group that has nesting,
+ * the sum is not known, and 0.
+ */
 uint64_t stats_all_time(const struct stats *s);
 
 /* Sums the probe overhead of all functions of @s. */

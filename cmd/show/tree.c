@@ -59,7 +59,7 @@ static void node_init(struct node *n, const struct stats *s, const struct stats_
 	else
 		n->func = group_func(s->group, p->fn);
 	if (p->fn != STATS_NO_FN)
-		n->timed = s->funcs[p->fn].timed && p->self_ns;
+		n->timed = s->funcs[p->fn].nested && p->self_ns;
 }
 
 /* One node per path, in the order of their ids; dropped calls are in .others. */
@@ -183,7 +183,7 @@ static void node_figures(const struct node *n, const struct stats *s,
 	figure_set(ret, FIGURE_AVG, n->path->calls && n->timed,
 		n->path->calls ? n->total_ns / n->path->calls : 0);
 	figure_set(ret, FIGURE_TOTAL, n->timed, n->total_ns);
-	figure_set(ret, FIGURE_SELF, n->path->self_ns && (!f || f->timed), self);
+	figure_set(ret, FIGURE_SELF, n->path->self_ns && (!f || f->nested), self);
 	if (figure_known(ret, FIGURE_SELF) && scope->all_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_TIME);
 		ret->value[FIGURE_TIME].x = 100.0 * self / scope->all_ns;

@@ -208,6 +208,7 @@ DEFINE_ORDER(compare_ids, struct process, RISING(p.pid) ?: RISING(p.start_ns))
 static void process_add(
 	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)
 {
+	bool nested = p->nested && (to->p.nested || !to->p.n.returns);
 	struct fsn_proc_counts n = p->n;
 
 	n.inner_ns = n.total_ns - stats_proc_self(p);
@@ -217,7 +218,8 @@ static void process_add(
 	proc_counts_add(&to->p.n, &n);
 	if (!timed)
 		return;
-	to->p.nested |= p->nested;
+	if (n.returns)
+		to->p.nested = nested;
 	to->p.split |= p->split;
 	if (noise_ns > to->noise_ns)
 		to->noise_ns = noise_ns;
