@@ -13,6 +13,7 @@
 
 #include "attach/attach.h"
 #include "base/apart.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "elf/elf_file.h"
 #include "group/records.h"
@@ -301,8 +302,7 @@ static void close_all(struct old_link *old, size_t cnt, bool ends)
 
 static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = dir_open_at(dir_fd, ".");
 	char **names = NULL;
 	struct dirent *d;
 	size_t cnt = 0;

@@ -24,6 +24,16 @@ static size_t first_room(int fd, size_t max)
 	return st.st_size + 2;
 }
 
+DIR *dir_open_at(int at_fd, const char *path)
+{
+	int fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
 int file_read(int fd, size_t max, char **ret_bytes, size_t *ret_len)
 {
 	size_t len = 0, room = first_room(fd, max);

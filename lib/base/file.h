@@ -28,6 +28,12 @@ _must_check_ int file_write(int fd, const void *bytes, size_t len);
 int file_descriptor(const char *path);
 
 /*
+ * Opens directory @path in directory @at_fd; a symbolic link is not followed. Returns NULL with errno.
+ * The caller closes it with closedir(3).
+ */
+_must_check_ DIR *dir_open_at(int at_fd, const char *path);
+
+/*
  * Writes @path atomically, by rename in its directory, with @mode regardless of the umask. An
  * existing file that is not regular (a device, a pipe), or an open file of this process, is written
  * in place. Returns 0 or a negative errno.

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "group/group.h"
 #include "group/records.h"
@@ -113,8 +114,7 @@ void group_close_maps(struct group *g)
 /* Reports missing maps, even if they are not needed now. */
 static int check_parts(const struct group *g, struct err *err)
 {
-	int fd = openat(g->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = dir_open_at(g->dir_fd, ".");
 	bool there[MAPID_CNT] = {};
 	struct dirent *d;
 	int i;

@@ -243,16 +243,6 @@ int tracefs_event(int tracefs, const char *category, const char *event,
 	return r ? err_wrap(err, "tracepoint '%s:%s'", category, event) : 0;
 }
 
-static DIR *folder(int at, const char *path)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		close_fd(fd);
-	return dir;
-}
-
 static void names_add(struct trace_names *n, const char *category, const char *event)
 {
 	n->names = array_grow(n->names, n->cnt, sizeof(*n->names));
@@ -263,7 +253,7 @@ static void names_add(struct trace_names *n, const char *category, const char *e
 /* Events without an id are internal to ftrace; perf cannot open them. */
 static void category_names(int events, const char *category, struct trace_names *n)
 {
-	_cleanup_closedir_ DIR *dir = folder(events, category);
+	_cleanup_closedir_ DIR *dir = dir_open_at(events, category);
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
@@ -282,7 +272,7 @@ DEFINE_ORDER(name_compare, char *const, strcmp(*x, *y))
 int tracefs_names(int tracefs, struct trace_names *ret, struct err *err)
 {
 	_cleanup_trace_names_ struct trace_names n = { 0 };
-	_cleanup_closedir_ DIR *dir = folder(tracefs, "events");
+	_cleanup_closedir_ DIR *dir = dir_open_at(tracefs, "events");
 	const struct dirent *e;
 
 	if (!dir)

@@ -13,6 +13,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/file.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
 #include "proc/proc.h"
@@ -27,14 +28,12 @@
 
 static bool folder_is_empty(const char *path)
 {
-	DIR *dir = opendir(path);
+	_cleanup_closedir_ DIR *dir = opendir(path);
 	const struct dirent *entry;
 	bool empty = dir;
 
 	while (empty && (entry = readdir(dir)))
 		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-	if (dir)
-		closedir(dir);
 	return empty;
 }
 
@@ -209,18 +208,14 @@ DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
 
 int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, struct err *err)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	_cleanup_names_ char **names = xcalloc(1, sizeof(*names));
+	_cleanup_closedir_ DIR *dir = fs->fd < 0 ? NULL : dir_open_at(fs->fd, ".");
+	_cleanup_names_ char **names = NULL;
 	struct dirent *d;
 	size_t cnt = 0;
-	int fd;
 
-	if (fs->fd >= 0) {
-		fd = openat(fs->fd, ".", DIR_FLAGS);
-		dir = fd < 0 ? NULL : fdopendir(fd);
-		if (!dir)
-			return err_sys(err, -errno, "cannot list '%s'", fs->path);
-	}
+	if (fs->fd >= 0 && !dir)
+		return err_sys(err, -errno, "cannot list '%s'", fs->path);
+	names = xcalloc(1, sizeof(*names));
 	while (dir && (d = readdir(dir))) {
 		if (d->d_type != DT_DIR || group_name_check(d->d_name, NULL))
 			continue;
@@ -525,14 +520,11 @@ static void remove_ended(struct bpffs *fs)
 
 static void remove_leftovers(struct bpffs *fs)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = dir_open_at(fs->fd, ".");
 	char names[64][GROUP_NAME_MAX + 2];
 	struct dirent *d;
 	size_t cnt = 0;
-	int fd;
 
-	fd = openat(fs->fd, ".", DIR_FLAGS);
-	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return;
 	while (cnt < ARRAY_SIZE(names) && (d = readdir(dir)))
@@ -620,8 +612,7 @@ void bpffs_unlock(struct bpffs *fs)
 /* True if the directory has entries that no living writer may be using. */
 static bool has_leftovers(const struct bpffs *fs)
 {
-	int fd = fs->fd < 0 ? -1 : openat(fs->fd, ".", DIR_FLAGS);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = fs->fd < 0 ? NULL : dir_open_at(fs->fd, ".");
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir)))

@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 
 #include "base/apart.h"
+#include "base/file.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
@@ -591,9 +592,9 @@ typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
 /* Calls @fn for each pin whose name begins with @prefix; stops at the first failure. */
 static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = dir_open_at(dir_fd, ".");
 	struct dirent *d;
+	int code = 0;
 
 	if (!dir)
 		return -errno;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/util.h"
 #include "internal.h"
 #include "kernel/kernel.h"
@@ -39,8 +40,7 @@ static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
 
 static void find_progs(struct progs *progs, int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = dir_open_at(dir_fd, ".");
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir)))
