@@ -433,7 +433,7 @@ maps_read() { # ARGS...
 	assert_eq "$(uniq -d <<<"$seen")" "" "read more than once"
 	fsn stats g
 	assert_output_match "^process $pid maps .*/libonlyhere.so.1 and has not called$"
-	assert_output_line "no process maps $HERE/libtwice.so.1"
+	assert_output_line "no process maps $HERE/libtwice.so.1 now"
 	fsn detach g
 	run_on waits
 }

@@ -22,7 +22,7 @@ attach_fix() { # FUNCTION...
 	fsn stats g
 	assert_output_line "no function of it was called since"
 	assert_output_match '^attached since 20..-..-..T..:..:..Z$'
-	assert_output_line "no process maps $copy"
+	assert_output_line "no process maps $copy now"
 	fsn detach g
 }
 

@@ -65,7 +65,7 @@ static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 		if (group_lib_stale(s->group, i))
 			fprintf(f, "%s is another file now: attach again\n", path);
 		else if (!code && !cnt)
-			fprintf(f, "no process maps %s\n", path);
+			fprintf(f, "no process maps %s now\n", path);
 		else if (!code && cnt == 1)
 			fprintf(f, "process %d maps %s and has not called\n", pid, path);
 		else if (!code)
