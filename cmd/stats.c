@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "cli/cmd.h"
+#include "group/keys.h"
 #include "group/stacks.h"
 #include "internal.h"
 #include "show/stats.h"
@@ -661,25 +662,32 @@ static bool draws_heat(const struct stats_options *o)
 		!o->check_cnt && !o->until_fd && o->format->flags & FORMAT_READERS && screen_can();
 }
 
-/* GPU activity is shown by kernel, and waits for locks by lock. */
+/* GPU activity is shown by kernel, and waits for locks by lock and their other keys. */
 static void choose_view(struct stats_options *o)
 {
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	char by[FSN_KEYS * (KEY_NAME_LEN + 1)];
 	struct group_info info;
-	const char *first;
 	struct err err = {};
+	bool found = false;
+	const char *first;
+	size_t len = 0;
 
 	if (o->view_set || o->watch || o->names.cnt != 1 || !(o->format->flags & FORMAT_READERS) ||
 		groups_open(o->g, &o->names, GROUPS_REST | GROUPS_BRIEF, &groups, &err) || groups.cnt != 1)
 		return;
 	info = group_info(groups.group[0]);
 	first = info.gpu ? "kernel" : info.fn_cnt == 1 ? "lock" : "";
-	for (size_t i = 0; i < FSN_KEYS && info.key[i]; i++)
-		if (!strcmp(info.key[i], first)) {
-			o->view = view_find("key");
-			o->choice.by[0] = first;
-			o->choice.by_cnt = 1;
-		}
+	for (size_t i = 0; i < FSN_KEYS && info.key[i]; i++) {
+		bool is_first = !strcmp(info.key[i], first);
+
+		found |= is_first;
+		if (is_first || !info.gpu)
+			len += (size_t)snprintf(by + len, sizeof(by) - len, "%s%.*s", len ? "," : "",
+				KEY_NAME_LEN - 1, info.key[i]);
+	}
+	if (found)
+		(void)!read_by(o, NULL, by, &err);
 }
 
 int stats_options_run(struct stats_options *o)

@@ -92,6 +92,8 @@ rows_match() {
 	rows_match
 	assert_json '[.[0].functions[].rows[].key | [.waker.value, .waker_tid.value]] | unique' \
 		"[[\"holder\",$(bg_pid c)]]"
+	fsn stats g
+	assert_output_match "^futex:wait +near_lock +holder +$(bg_pid c) +2 "
 	fsn stats g --show slow --json
 	assert_json '[.[0].slow_calls[].key | [.waker.value, .waker_tid.value]] | unique' \
 		"[[\"holder\",$(bg_pid c)]]"
