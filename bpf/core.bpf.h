@@ -273,7 +273,8 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 
 /* Argument registers of Go, in its order. */
 #define GO_REGS(X) \
-	X(0, ax) X(1, bx) X(2, cx) X(3, di) X(4, si) X(5, r8) X(6, r9) X(7, r10) X(8, r11)
+	X(0, ax) X(1, bx) X(2, cx) X(3, di) X(4, si) X(5, r8) X(6, r9) X(7, r10) X(8, r11) \
+	X(FSN_GO_G, r14)
 
 /* An argument register by its number. */
 static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
@@ -418,7 +419,8 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 #define GO_REGS(X) \
 	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10]) \
-	X(11, regs[11]) X(12, regs[12]) X(13, regs[13]) X(14, regs[14]) X(15, regs[15])
+	X(11, regs[11]) X(12, regs[12]) X(13, regs[13]) X(14, regs[14]) X(15, regs[15]) \
+	X(FSN_GO_G, regs[28])
 
 /* Arguments are in the same registers as those of functions. */
 #define SYSCALL_ROOM 1

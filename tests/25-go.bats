@@ -157,6 +157,25 @@ go_times() { # N ATTACH-OPTION...
 	fsn detach g
 }
 
+@test "go: calls are grouped by the number of their goroutine" {
+	need_fixture gocalls
+	fsn attach g main.goYields main.goRecurses --lib "$FIX/gocalls" --by goroutine
+	capture "$FIX/gocalls" 7
+	own=$(sed -n 's/^goroutine \(.*\)/[\1,7]/p' <<<"$output" | jq -sc sort)
+	fsn stats g --json
+	assert_json '.[0].functions[] | select(.name == "main.goYields").rows
+		| map([.key.goroutine.value, .calls]) | sort' "$own"
+	# Each runs in one of its own.
+	assert_json '.[0].functions[] | select(.name == "main.goRecurses").rows | [length, (map(.calls) | unique)]' '[56,[51]]'
+	fsn detach g
+}
+
+@test "go: without debug information no goroutine is known" {
+	objcopy --remove-section '.debug_*' --remove-section '.zdebug_*' "$GOARGS" "$BATS_TEST_TMPDIR/goargs"
+	fsn -s 2 attach g main.many --lib "$BATS_TEST_TMPDIR/goargs" --by goroutine
+	assert_stderr_match "--by 'goroutine' needs debug information, of which there is none"
+}
+
 @test "go: functions in C of the same group keep their self times" {
 	local view
 

@@ -150,6 +150,7 @@ hint_table() {
 		use %s, with its code, or build it with -fno-inline|a function that was inlined|a function that was inlined is counted with those that have its code
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		use --by stack|--by caller of a system call|a system call has no caller, but a stack
+		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
 		use preset locks, or 'arg:lock' for an argument of that name|--by lock without futex(2)|a key of locks is for waits in futex
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
 		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
@@ -636,6 +637,12 @@ meant() { # FUNCTION MEANT
 }
 
 # --- options ------------------------------------------------------------------------------------
+
+@test "hint: a key of goroutines is for Go" {
+	fsn -s 2 attach g fix_add --lib "$LIB" --by goroutine
+	assert_stderr_match "--by 'goroutine': no function passes arguments in Go's registers$"
+	assert_stderr_match "^hint: use 'arg:goroutine' for an argument of that name$"
+}
 
 @test "hint: a key of locks is for waits in futex" {
 	fsn -s 2 attach g fix_add --lib "$LIB" --by lock

@@ -59,7 +59,8 @@ struct fsn_base {
 
 #define FSN_STR_STACK  128
 #define FSN_STR_KERNEL 64 /* plus 1 + register: the text is in kernel memory */
-#define FSN_GO_REG     16 /* plus 1 + number: an argument register of Go */
+#define FSN_GO_REG     16 /* plus 1 + number: an argument register of Go, */
+#define FSN_GO_G       31 /* or the one with the address of the goroutine's struct runtime.g */
 #define FSN_ZEROS      2
 #define FSN_NO_SLOW   (~0ULL)
 

@@ -451,7 +451,7 @@ enum fsn_by {
 	FSN_BY_STACK,  /* 1 + number of the stack; 0: not known */
 	FSN_BY_KERNEL, /* the GPU kernel launched, from an argument */
 	FSN_BY_CLASS,  /* the power of two at or below an argument: key_class() */
-	/* a number in memory that an argument points to; the next word is 1: "?" */
+	/* a number in memory that an argument or FSN_GO_G points to; the next word is 1: "?" */
 	FSN_BY_MEMBER,
 	/* of a sum: of arguments, or of words in memory that an argument points to */
 	FSN_BY_PRODUCT,

@@ -221,25 +221,40 @@ static int locate_communicators(const struct draft *draft, const struct keys *ke
 	return code ? err_wrap(err, "--by 'communicator'") : 0;
 }
 
+/* Locates key @k of function @i. Returns -ENOENT if it is not a member there. */
+static int locate_member(const struct draft *draft, const struct key_name *key,
+	struct condition_func *funcs, size_t i, size_t k)
+{
+	const struct target *t = &draft->targets[i];
+	const char *path;
+	size_t nth;
+
+	if (key->by == FSN_BY_MEMBER && funcs[i].regs == FSN_REGS_GO) {
+		/* the same for all functions of a file */
+		if (i && t->object == t[-1].object && funcs[i - 1].regs == FSN_REGS_GO) {
+			funcs[i].member[k] = funcs[i - 1].member[k];
+			return funcs[i].member[k].why ? -EINVAL : 0;
+		}
+		return types_goroutine(t, &funcs[i].member[k].m, &funcs[i].member[k].why);
+	}
+	return keys_member(&funcs[i], key, &nth, &path)
+		? types_member(t, nth, path, &funcs[i].member[k].m, &funcs[i].member[k].why)
+		: -ENOENT;
+}
+
 static int locate_members(const struct draft *draft, const struct keys *keys,
 	struct condition_func *funcs, struct err *err)
 {
-	int code = 0;
-
 	for (size_t k = 0; k < keys->key_cnt; k++)
-		for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
-			const char *path;
-			size_t nth;
+		for (size_t i = 0; i < draft->probed_cnt; i++) {
+			int code = locate_member(draft, &keys->key[k], funcs, i, k);
 
-			if (!keys_member(&funcs[i], &keys->key[k], &nth, &path))
-				continue;
-			code = types_member(&draft->targets[i], nth, path,
-				&funcs[i].member[k].m, &funcs[i].member[k].why);
 			if (!code)
 				funcs[i].member[k].why = NULL;
-			code = code == -EINVAL ? 0 : code;
+			else if (code != -EINVAL && code != -ENOENT)
+				return err_sys(err, code, "cannot look for members");
 		}
-	return code ? err_sys(err, code, "cannot look for members") : 0;
+	return 0;
 }
 
 /* Locates keys that the BPF programs read from memory: communicators and struct members. */

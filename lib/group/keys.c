@@ -29,6 +29,7 @@ static const struct {
 	{ "kernel", FSN_BY_KERNEL },
 	{ "lock", FSN_BY_LOCK },
 	{ "communicator", FSN_BY_COMMUNICATOR },
+	{ "goroutine", FSN_BY_MEMBER }, /* of struct runtime.g */
 	{ "function", FSN_BY_NONE },
 	{ "process", FSN_BY_NONE },
 	{ "library", FSN_BY_NONE },
@@ -281,20 +282,24 @@ bool keys_member(const struct condition_func *f, const struct key_name *name, si
 static int bind_member(const struct condition_func *f, const struct key_name *name, size_t i,
 	struct fsn_part *ret, const char **ret_why)
 {
+	bool is_go = name->by == FSN_BY_MEMBER;
 	const char *path;
 	size_t nth;
 
-	if (!keys_member(f, name, &nth, &path))
+	if (is_go ? f->regs != FSN_REGS_GO : !keys_member(f, name, &nth, &path))
 		return -ENOENT;
 	*ret_why = f->member[i].why;
-	if (*ret_why || condition_arg_at(f, nth, &ret->where, ret_why))
+	if (*ret_why || (!is_go && condition_arg_at(f, nth, &ret->where, ret_why)))
 		return -EINVAL;
+	if (is_go)
+		ret->where = FSN_GO_REG + 1 + FSN_GO_G;
+	else
+		ret->arg = (unsigned int)nth + 1;
 	ret->what = FSN_BY_MEMBER;
 	ret->width = (unsigned char)(f->member[i].m.bytes * 8);
 	ret->is_signed = f->member[i].m.is_signed;
 	ret->at = f->member[i].m.at;
 	ret->type = f->member[i].m.is_address;
-	ret->arg = (unsigned int)nth + 1;
 	return 0;
 }
 
@@ -382,6 +387,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_lock(f, ret, ret_why);
 	if (name->by == FSN_BY_CALLER && !f->called)
 		return -ENOENT;
+	if (name->by == FSN_BY_MEMBER)
+		return bind_member(f, name, i, ret, ret_why);
 	if (strstr(name->name, "->")) {
 		if (!is_sum)
 			return bind_member(f, name, i, ret, ret_why);
@@ -465,6 +472,11 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 			return err_set(err, -ERR_USAGE,
 				"%s '%s': no function is known to launch kernels", option,
 				names[i].name);
+		if (names[i].by == FSN_BY_MEMBER) {
+			err_set(err, -ERR_USAGE, "%s '%s': no function passes arguments in Go's registers",
+				option, names[i].name);
+			return err_hint(err, "use 'arg:goroutine' for an argument of that name");
+		}
 		if (names[i].by == FSN_BY_LOCK) {
 			err_set(err, -ERR_USAGE, "%s '%s': no function is known to wait for locks",
 				option, names[i].name);

@@ -224,27 +224,51 @@ static bool nth_argument(struct elf_dwarf_func *f, size_t nth, Dwarf_Die *ret)
 	return true;
 }
 
-int types_member(const struct target *t, size_t nth, const char *path, struct member_at *ret,
-	const char **ret_why)
+static int member_at(struct elf_file *elf, struct elf_dwarf_func *f, size_t nth, const char *path,
+	struct member_at *ret, const char **ret_why)
 {
-	struct elf_dwarf_func f = { .addr = t->addr, .symbol = t->symbol };
 	struct walk w = { .rest = path };
 	struct member_at m = {};
 	Dwarf_Die arg;
 
 	*ret_why = "needs debug information, of which there is none";
-	if (t->object->elf && t->func)
-		elf_dwarf_find(t->object->elf, &f, 1, &w.why);
-	if (!f.found)
+	if (elf && f->addr)
+		elf_dwarf_find(elf, f, 1, &w.why);
+	if (!f->found)
 		return -EINVAL;
 	dwarf_reader_init(&w.d, NULL);
-	w.d.language = f.language;
+	w.d.language = f->language;
 	w.why = NOT_FOLLOWED;
-	if (!nth_argument(&f, nth, &arg) || !step_into(&w, &arg) || !walk_path(&w) ||
+	if (!nth_argument(f, nth, &arg) || !step_into(&w, &arg) || !walk_path(&w) ||
 		!member_of(&w, &m)) {
 		*ret_why = w.why;
 		return -EINVAL;
 	}
 	*ret = m;
 	return 0;
+}
+
+int types_member(const struct target *t, size_t nth, const char *path, struct member_at *ret,
+	const char **ret_why)
+{
+	struct elf_dwarf_func f = { .addr = t->func ? t->addr : 0, .symbol = t->symbol };
+
+	return member_at(t->object->elf, &f, nth, path, ret, ret_why);
+}
+
+/* A function of all versions of Go: execute(gp *g, inheritTime bool). */
+#define GO_EXECUTE "runtime.execute"
+
+int types_goroutine(const struct target *t, struct member_at *ret, const char **ret_why)
+{
+	struct elf_dwarf_func f = { .symbol = GO_EXECUTE };
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	if (elf_file_funcs(t->object->elf, &funcs, &cnt, NULL))
+		cnt = 0;
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(funcs[i].names[0].name, GO_EXECUTE))
+			f.addr = funcs[i].addr;
+	return member_at(t->object->elf, &f, 0, "goid", ret, ret_why);
 }

@@ -50,6 +50,9 @@ struct target;
 _must_check_ int types_member(const struct target *t, size_t nth, const char *path,
 	struct member_at *ret, const char **ret_why);
 
+/* The same for the number of a goroutine, in the struct runtime.g of @t's file, compiled by Go. */
+_must_check_ int types_goroutine(const struct target *t, struct member_at *ret, const char **ret_why);
+
 /* Returns the registers of the arguments of @t, by the language of its file. */
 enum fsn_regs target_regs(const struct target *t);
 
