@@ -207,10 +207,20 @@ struct want {
 	struct arg *arg;
 	char *text; /* normalized */
 	uint32_t next;
+	char *whole;  /* FORM_INNER: the first name that ends like it, or NULL */
+	bool several; /* there are others */
+};
+
+/* The form of names that is compared with the requested ones, in a pass of its own. */
+enum form {
+	FORM_USUAL,
+	FORM_VERBOSE, /* with std::ostream and similar written in full */
+	FORM_INNER,   /* without some of the outer scopes */
 };
 
 struct batch {
 	struct resolver *r;
+	enum form form;
 	struct want *wants;
 	size_t want_cnt;
 	uint32_t *buckets;        /* by text: index + 1 of the first want */
@@ -219,7 +229,6 @@ struct batch {
 	bool lens[IDENT_MAX + 1]; /* lengths that occur */
 	bool all;                 /* some name has no identifier to search for */
 	bool args;                /* some name has arguments */
-	bool verbose;             /* with std::ostream and similar written in full */
 	/* the name under examination */
 	char *q, *full, *text;
 	size_t q_cap, full_cap, text_cap;
@@ -227,8 +236,10 @@ struct batch {
 
 static void batch_done(struct batch *b)
 {
-	for (size_t i = 0; i < b->want_cnt; i++)
+	for (size_t i = 0; i < b->want_cnt; i++) {
 		free(b->wants[i].text);
+		free(b->wants[i].whole);
+	}
 	free(b->wants);
 	free(b->buckets);
 	free(b->idents);
@@ -425,9 +436,40 @@ static bool has_abbreviation(const struct elf_name *n)
 
 static int offer_full(struct batch *b, const struct match *m)
 {
-	if (b->verbose)
+	if (b->form == FORM_VERBOSE)
 		return has_abbreviation(m->name) ? offer_args(b, m, DEMANGLE_VERBOSE) : 0;
 	return offer_args(b, m, DEMANGLE_ARGS);
+}
+
+/* Returns the text after the next scope, outside of brackets, or NULL. */
+static const char *inner_text(const char *text)
+{
+	while (*text && strncmp(text, "::", 2) != 0) {
+		text = strchr("(<[{", *text) ? skip_group(text) : text + 1;
+		if (!text)
+			return NULL;
+	}
+	return *text ? text + 2 : NULL;
+}
+
+/* Passes "geo::detail::area" to all requests for "detail::area" and "area". */
+static void offer_inner(struct batch *b, const struct match *m)
+{
+	(void)text_drop_templates(b->text, b->text);
+	for (const char *p = b->text; (p = inner_text(p));) {
+		uint32_t at = b->buckets[hash_text(p, strlen(p)) & b->mask];
+
+		for (; at; at = b->wants[at - 1].next) {
+			struct want *w = &b->wants[at - 1];
+
+			if (strcmp(w->text, p) != 0 ||
+				objects_find(w->arg->libs, m->lib) == w->arg->libs->cnt)
+				continue;
+			if (!w->whole)
+				w->whole = xstrdup(b->text);
+			w->several |= strcmp(w->whole, b->text) != 0;
+		}
+	}
 }
 
 static int offer_forms(struct batch *b, const struct match *m)
@@ -439,6 +481,10 @@ static int offer_forms(struct batch *b, const struct match *m)
 		return 0;
 	text_room(b, len);
 	text_normalize(b->q, b->text);
+	if (b->form == FORM_INNER) {
+		offer_inner(b, m);
+		return 0;
+	}
 	ret = offer(b, m, b->text);
 	if (!ret && text_drop_templates(b->text, b->text))
 		ret = offer(b, m, b->text);
@@ -480,13 +526,30 @@ static void add_libs(struct objects *set, const struct arg *a)
 		objects_add(set, a->libs->object[i]);
 }
 
-/*
- * Matches all unresolved names exactly, including globs, because "operator[]" is also a glob. Few
- * users type the expansion of std::ostream, so that form has a separate pass.
- */
-static int find_letters(struct resolver *r, bool verbose)
+/* True if @a may be compared in @form. A name that a library imports means that function. */
+static bool has_form(const struct arg *a, enum form form)
 {
-	__cleanup(batch_done) struct batch b = { .r = r, .verbose = verbose };
+	const struct object *importer;
+	const char *name;
+
+	switch (form) {
+	case FORM_VERBOSE:
+		return text_has_args(a->name);
+	case FORM_INNER:
+		return arg_is_missing(a) && !a->patterned && !text_has_args(a->name) &&
+			!resolve_imports(a, &importer, &name);
+	default:
+		return true;
+	}
+}
+
+/*
+ * Matches all unresolved names exactly, including globs, because "operator[]" is also a glob. With
+ * FORM_INNER completes those that only one name ends like.
+ */
+static int find_letters(struct resolver *r, enum form form)
+{
+	__cleanup(batch_done) struct batch b = { .r = r, .form = form };
 	__cleanup(objects_done) struct objects set = { 0 };
 	int ret;
 
@@ -494,8 +557,7 @@ static int find_letters(struct resolver *r, bool verbose)
 	for (size_t i = 0; i < r->arg_cnt; i++) {
 		struct arg *a = &r->args[i];
 
-		if (!arg_is_open(a) || a->regex || !*a->name ||
-			(verbose && !text_has_args(a->name)))
+		if (!arg_is_open(a) || a->regex || !*a->name || !has_form(a, form))
 			continue;
 		want_add(&b, a);
 		add_libs(&set, a);
@@ -505,6 +567,9 @@ static int find_letters(struct resolver *r, bool verbose)
 		if (ret)
 			return ret;
 	}
+	for (size_t i = 0; i < b.want_cnt; i++)
+		if (b.wants[i].whole && !b.wants[i].several)
+			b.wants[i].arg->name = b.wants[i].arg->whole = TAKE_PTR(b.wants[i].whole);
 	return 0;
 }
 
@@ -587,9 +652,13 @@ static int find_patterns(struct resolver *r)
 
 int resolve_demangled(struct resolver *r)
 {
-	int ret = find_letters(r, false);
+	int ret = find_letters(r, FORM_USUAL);
 
 	if (!ret)
-		ret = find_letters(r, true);
+		ret = find_letters(r, FORM_VERBOSE);
+	if (!ret)
+		ret = find_letters(r, FORM_INNER);
+	if (!ret) /* those that have their outer scopes by now */
+		ret = find_letters(r, FORM_USUAL);
 	return ret ? ret : find_patterns(r);
 }

@@ -280,8 +280,7 @@ static bool import_fits(const struct arg *a, const char *name)
 	return text && name_fits(a, text);
 }
 
-/* Counts the imported names that match, and returns the first one with the file that imports it. */
-static size_t imports_that_fit(
+size_t resolve_imports(
 	const struct arg *a, const struct object **ret_importer, const char **ret_name)
 {
 	const char *name;
@@ -545,7 +544,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	const char *name = NULL;
 	size_t imported;
 
-	imported = imports_that_fit(a, &importer, &name);
+	imported = resolve_imports(a, &importer, &name);
 	if (imported && !a->regex && !a->patterned)
 		return fail_imported(r, a, importer, name);
 	set_missing(r, a, more);

@@ -120,6 +120,7 @@ struct arg {
 	char *lib;     /* of "LIB:func", or NULL */
 	char *name;    /* "" for a bare offset */
 	char *version; /* after '@', or NULL */
+	char *whole;   /* .name with the outer scopes that were omitted, or NULL */
 	uint64_t plus; /* of name+0xOFF, or the bare offset */
 	bool has_plus;
 	uint64_t at; /* name@0xOFF: only the one at this file offset */
@@ -223,6 +224,13 @@ _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match
 _must_check_ int resolve_demangled(struct resolver *r);
 
 /* --- hint.c ------------------------------------------------------------- */
+
+/*
+ * Counts the names that the libraries of @a import and that match it, and returns the first one with
+ * the library.
+ */
+size_t resolve_imports(
+	const struct arg *a, const struct object **ret_importer, const char **ret_name);
 
 /*
  * Sets the error for arguments without a match, @a and @more others: the names, the places

@@ -161,6 +161,7 @@ int arg_parse(
 void arg_done(struct arg *a)
 {
 	free(a->buf);
+	free(a->whole);
 	objects_done(&a->own_libs);
 	pattern_done(&a->pattern);
 }
