@@ -78,7 +78,6 @@ assert_waited() { # WHAT...
 		| .total_ns >= $least and .total_ns <= $most" true "$least to $most ns"
 }
 
-# bats test_tags=core,arch
 @test "syscalls: a wait with a time limit is one call, also if the process was stopped" {
 	assert_waited stopped 3
 	assert_ran 'futex:wait 1 1 0
