@@ -107,6 +107,7 @@ hint_table() {
 		name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory|--bpffs with another directory|a directory that is no bpffs
 		name it with --lib LIB, or in a configuration with the key "lib" or "libs"|a FUNCTION without a library|a system call without prefix, and a FUNCTION without a group
 		name its library: '%s:LIB:%s'|uprobe:NAME|notation that is no FUNCTION here is answered with one
+		mapped files have %s|an unknown provider of USDT probes of a process|USDT probes of running programs are listed
 		name that library with --lib, or as %s:%s|an imported function|functions that are only imported are found where the hint says
 		needs %s of the host, not of a container's user namespace|attach in a user namespace|a user namespace has no capabilities of the host
 		needs %s%s|a capability is missing|the capability that is named is the one that lacks
@@ -1322,6 +1323,9 @@ own_namespace() { # STATUS SCRIPT CMD...
 	wait_ready c
 	follow 1 "^'funcsnoop list targets " "$QUOTED" run 'u:no_such_provider:*'
 	assert_output_match "^u:.*/events:fixed:tick "
+	fsn -s 1 attach g 'u:no_such_provider:*' -p "$(bg_pid c)"
+	assert_stderr_match "^hint: mapped files have ('u:[a-z]+:\*', )*'u:fixed:\*'"
+	fsn attach g 'u:fixed:*' -p "$(bg_pid c)" --dry-run
 	tell c
 	wait_bg c
 }

@@ -236,6 +236,9 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
 bool libfind_lacks(const struct libfind *lf);
 void libfind_forgive(struct libfind *lf);
 
+/* True if only given processes are searched. */
+bool libfind_has_pids(const struct libfind *lf);
+
 /* Adds the files of code that the given processes map. */
 void libfind_add_mapped(struct libfind *lf, struct objects *ret_objects);
 

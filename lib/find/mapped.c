@@ -232,6 +232,11 @@ void libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs
 	}
 }
 
+bool libfind_has_pids(const struct libfind *lf)
+{
+	return lf->pid_cnt;
+}
+
 void libfind_add_mapped(struct libfind *lf, struct objects *ret_objects)
 {
 	const struct object *file;

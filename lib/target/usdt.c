@@ -176,6 +176,32 @@ static void find_in(struct finding *f, const struct object *object)
 	}
 }
 
+/* Names the providers in the files that given processes map, or where all are listed. */
+static void hint_providers(struct finding *f, struct err *err)
+{
+	__cleanup(objects_done) struct objects objects = {};
+	char list[ERR_HINT_LEN / 2] = "", word[sizeof(list)];
+	size_t len = 0;
+
+	if (libfind_has_pids(f->finder))
+		libfind_add_mapped(f->finder, &objects);
+	for (size_t i = 0; i < objects.cnt && len < sizeof(list); i++) {
+		__cleanup(usdt_sites_done) struct usdt_sites s = {};
+
+		usdt_sites_read(objects.object[i]->elf, &s);
+		for (size_t k = 0; k < s.cnt && len < sizeof(list); k++) {
+			snprintf(word, sizeof(word), "'u:%s:*'", s.sites[k].provider);
+			if (!strstr(list, word))
+				len += snprintf(list + len, sizeof(list) - len, "%s%s",
+					len ? ", " : "", word);
+		}
+	}
+	if (len && len < sizeof(list))
+		err_hint(err, "mapped files have %s", list);
+	else
+		err_hint(err, "'funcsnoop list targets \"u:*\"' shows those of running programs");
+}
+
 /* Suggests probes with similar names, each after @prefix; else keeps a hint that @err has. */
 static void hint_probes(struct finding *f, const char *prefix, struct err *err)
 {
@@ -185,7 +211,7 @@ static void hint_probes(struct finding *f, const char *prefix, struct err *err)
 	if (suggest_text(&f->near, hint, sizeof(hint)))
 		err_hint(err, "%s", hint);
 	else if (err && !err->hint[0])
-		err_hint(err, "'funcsnoop list targets \"u:*\"' shows those of running programs");
+		hint_providers(f, err);
 }
 
 static int not_found(
