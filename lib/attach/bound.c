@@ -30,7 +30,7 @@
 #define YOUNG_NS (2 * S_NS)   /* duration of the first phase, with frequent checks */
 #define SOON_NS  (3 * MS_NS)  /* interval of checks in the first phase */
 #define LATE_NS  (20 * MS_NS) /* interval of checks later */
-#define SPAN_NS  (200 * MS_NS) /* maximum length of a span, whose calls are judged together */
+#define SPAN_NS  (150 * MS_NS) /* maximum length of a span, whose calls are judged together */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored */
 
 struct shed {
