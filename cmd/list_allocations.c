@@ -246,26 +246,18 @@ static const char *const words[] = {
 	[ALLOCATIONS_BY_PROCESS] = "process",
 };
 
-static int key_named(const struct group_keys *keys, const char *name)
-{
-	for (size_t i = 0; i < keys->key_cnt; i++)
-		if (!strcmp(keys->key[i], name))
-			return (int)i;
-	return -1;
-}
-
 /* By whom it was taken, as far as the group knows. */
 static int choose_by(struct holding *h, const struct group_keys *keys, int *ret_key, struct err *err)
 {
 	h->by = h->choice->by;
 	if (h->by == ALLOCATIONS_BY_ANY)
-		h->by = key_named(keys, "caller") >= 0 ? ALLOCATIONS_BY_CALLER
-			: key_named(keys, "stack") >= 0 ? ALLOCATIONS_BY_STACK
+		h->by = group_keys_find(keys, "caller") >= 0 ? ALLOCATIONS_BY_CALLER
+			: group_keys_find(keys, "stack") >= 0 ? ALLOCATIONS_BY_STACK
 							: ALLOCATIONS_BY_FUNCTION;
 	*ret_key = -1;
 	if (h->by != ALLOCATIONS_BY_CALLER && h->by != ALLOCATIONS_BY_STACK)
 		return 0;
-	*ret_key = key_named(keys, words[h->by]);
+	*ret_key = group_keys_find(keys, words[h->by]);
 	if (*ret_key >= 0)
 		return 0;
 	err_set(err, -ERR_USAGE, "group '%s' does not know the %s of its calls",

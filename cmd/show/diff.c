@@ -630,14 +630,9 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 /* True if the group has the keys of @c. Keys without read permission are reported by the check. */
 static bool group_has_keys(const struct report_group *rg, const struct check *c)
 {
-	for (size_t i = 0; i < c->of_cnt; i++) {
-		size_t k = 0;
-
-		while (k < rg->keys.key_cnt && strcmp(rg->keys.key[k], c->of[i].key))
-			k++;
-		if (k == rg->keys.key_cnt)
+	for (size_t i = 0; i < c->of_cnt; i++)
+		if (group_keys_find(&rg->keys, c->of[i].key) < 0)
 			return false;
-	}
 	return true;
 }
 

@@ -179,10 +179,12 @@ int report_by(struct report *r, struct err *err)
 	for (size_t n = 0; n < r->cnt; n++) {
 		struct report_group *rg = &r->group[n];
 
-		for (size_t i = 0; i < c->by_cnt; i++)
-			for (size_t k = 0; k < rg->keys.key_cnt; k++)
-				if (!strcmp(rg->keys.key[k], c->by[i]))
-					rg->by[rg->by_cnt++] = k;
+		for (size_t i = 0; i < c->by_cnt; i++) {
+			int key = group_keys_find(&rg->keys, c->by[i]);
+
+			if (key >= 0)
+				rg->by[rg->by_cnt++] = key;
+		}
 		if (rg->by_cnt < c->by_cnt)
 			rg->by_cnt = 0;
 		found |= rg->by_cnt;

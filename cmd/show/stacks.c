@@ -161,10 +161,7 @@ void trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct
 /* Which key of @rg stacks are; -1: none. */
 static int stack_key(const struct report_group *rg)
 {
-	for (size_t i = 0; rg->keys.funcs && rg->s->keys_known && i < rg->keys.key_cnt; i++)
-		if (!strcmp(rg->keys.key[i], "stack"))
-			return (int)i;
-	return -1;
+	return rg->keys.funcs && rg->s->keys_known ? group_keys_find(&rg->keys, "stack") : -1;
 }
 
 /*

@@ -766,10 +766,9 @@ static const uint64_t *bytes_of(
 
 static bool is_on_device(const struct report_group *rg, const struct stats_row *row, int device)
 {
-	for (size_t i = 0; i < rg->keys.key_cnt; i++)
-		if (!strcmp(rg->keys.key[i], "device"))
-			return (int)stats_row_word(row, i) == device;
-	return true;
+	int key = group_keys_find(&rg->keys, "device");
+
+	return key < 0 || (int)stats_row_word(row, key) == device;
 }
 
 /* Sums the kernels of @c that process @pid ran on @device. */

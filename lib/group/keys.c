@@ -654,6 +654,14 @@ void group_keys_done(struct group_keys *k)
 	cgroups_free(k->cgroups);
 }
 
+int group_keys_find(const struct group_keys *k, const char *name)
+{
+	for (size_t i = 0; i < k->key_cnt; i++)
+		if (!strcmp(k->key[i], name))
+			return (int)i;
+	return -1;
+}
+
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to)
 {
 	if (g->meta.key_wide)

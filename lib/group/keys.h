@@ -152,6 +152,9 @@ _must_check_ int group_keys_read(
 	const struct group *g, struct group_keys *ret_keys, struct err *err);
 void group_keys_done(struct group_keys *k);
 
+/* Returns the number of the key that is called @name, or -1. */
+int group_keys_find(const struct group_keys *k, const char *name);
+
 /* Copies @from, a key of the BPF programs, to @to with the same space for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
 
