@@ -85,6 +85,17 @@ struct maple_tree {
 	void *ma_root;
 } __core;
 
+/* Number of changes of mappings: it is odd during one since 6.14, and counts at the end from 6.4. */
+struct seqcount___now {
+	unsigned int sequence;
+} __core;
+struct mm_struct___now {
+	struct seqcount___now mm_lock_seq;
+} __core;
+struct mm_struct___before {
+	int mm_lock_seq;
+} __core;
+
 struct mm_struct___tree {
 	struct maple_tree mm_mt; /* since 6.1 */
 } __core;
@@ -624,20 +635,110 @@ static __always_inline bool called_find(struct called_at *here, __u64 at)
 }
 
 /*
- * Returns place_word() for the code or the lock at @at. Data that begins as zeros has no file, and
- * comes after data that has one; so does other memory, for which the offset is beyond the data. Not
- * static, so that it is verified once.
+ * Returns place_word() for the code or the lock at @at, without the lowest bit if it was found without
+ * the lock. Data that begins as zeros has no file, and comes after data that has one; so does other
+ * memory, for which the offset is beyond the data. Not static, so that it is verified once.
  */
-__noinline __u64 place_at(__u64 at, int is_lock)
+__noinline __u64 place_find(__u64 at, int is_lock)
 {
 	struct called_at here = {};
+	__u64 word;
 
 	if (!fsn_places_known)
 		return 0;
 	if (!called_find(&here, at) ||
 		(is_lock && !here.id.ino && !called_find(&here, here.start - 1)) || !here.id.ino)
 		return FSN_PLACE_NONE;
-	return place_word(here.id.ino, here.mtime_ns, at + here.offset);
+	word = place_word(here.id.ino, here.mtime_ns, at + here.offset);
+	return here.dentry ? word : word & ~1ULL;
+}
+
+/* Differs between processes, and before and after execve(2). */
+static __always_inline __u64 own_program(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *leader = task->group_leader;
+
+	return (leader->start_boottime ^ (__u64)task->tgid << 40) + task->self_exec_id;
+}
+
+/* Number of changes of the mappings, or 0 if it is not known or they are being changed. */
+static __always_inline __u32 mapping_changes(void)
+{
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
+	struct mm_struct___now *now = (void *)mm;
+	struct mm_struct___before *before = (void *)mm;
+	__u32 changes = 0;
+
+	if (mm && bpf_core_field_exists(now->mm_lock_seq.sequence))
+		changes = READ(now->mm_lock_seq.sequence);
+	else if (mm && bpf_core_field_exists(before->mm_lock_seq))
+		return READ(before->mm_lock_seq);
+	return changes & 1 ? 0 : changes;
+}
+
+/*
+ * A place in a program whose mappings have changed @changes times. .at is its address, or while it is
+ * searched the thread that does.
+ */
+struct place_seen {
+	__u64 at, program, changes, word;
+};
+
+#define PLACE_OF_THREAD (1ULL << 63)
+
+static __always_inline struct place_seen *place_seen(__u64 at)
+{
+	return seen_at(FSN_SEEN_PLACES, at * 0x9e3779b97f4a7c15ULL);
+}
+
+static __always_inline __u64 own_claim(void)
+{
+	return PLACE_OF_THREAD | bpf_get_current_task_btf()->pid;
+}
+
+/* Returns the cached word of the place, or 0 after claiming its record. */
+__noinline __u64 place_known(__u64 at)
+{
+	struct place_seen *seen = place_seen(at);
+	__u32 changes = mapping_changes();
+	__u64 program = own_program(), before, word;
+
+	if (!fsn_places_known || !seen || !changes)
+		return 0;
+	before = READ(seen->at);
+	if (before == at && READ(seen->program) == program && READ(seen->changes) == changes) {
+		word = READ(seen->word);
+		if (READ(seen[AFTER(word, 0)].at) == at)
+			return word;
+	}
+	if (before & PLACE_OF_THREAD || !swap(&seen->at, before, own_claim()))
+		return 0;
+	seen->program = program;
+	seen->changes = changes;
+	return 0;
+}
+
+/* Caches @word, unless the mappings have changed since place_known(). */
+__noinline int place_keep(__u64 at, __u64 word)
+{
+	struct place_seen *seen = place_seen(at);
+
+	if (!fsn_places_known || !seen || READ(seen->at) != own_claim())
+		return 0;
+	seen->word = word;
+	publish(&seen->at, word & 1 && seen->changes == mapping_changes() ? at : 0);
+	return 0;
+}
+
+static __always_inline __u64 place_at(__u64 at, int is_lock)
+{
+	__u64 word = place_known(at);
+
+	if (!word) {
+		word = place_find(at, is_lock);
+		place_keep(at, word);
+	}
+	return word == FSN_PLACE_NONE ? word : word | 1;
 }
 
 /* Saves the file at @here, in which @at is, as that of the key @addr. */

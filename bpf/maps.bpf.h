@@ -147,6 +147,23 @@ struct {
 } fsn_sync SEC(".maps");
 
 /*
+ * What was found before: structs of four words, of which the first identifies it. One map, because a
+ * program can have no more than 64. No command reads it.
+ */
+struct seen {
+	__u64 word[4];
+};
+
+MAP(fsn_seen, ARRAY, __u32, struct seen, 1);
+
+static __always_inline void *seen_at(__u32 kind, __u64 hash)
+{
+	__u32 i = kind * FSN_SEEN + (hash >> 40 & (FSN_SEEN - 1));
+
+	return bpf_map_lookup_elem(&fsn_seen, &i);
+}
+
+/*
  * Sampling: a hash of the block of @n calls and of @salt chooses one call in each block.
  * So exactly one of @n is sampled, and the sample is fair for a program with a period of
  * @n calls.

@@ -27,9 +27,6 @@ struct python_seen {
 	__u64 at, ident, stamp, number;
 };
 
-/* No command reads it. */
-MAP(fsn_py_seen, ARRAY, __u32, struct python_seen, 1);
-
 static __always_inline __u64 mixed(__u64 hash, __u64 word)
 {
 	return ((hash ^ hash >> 32) ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -44,9 +41,7 @@ static __always_inline __u64 python_word(struct walk *w, __u64 addr)
 
 static __always_inline struct python_seen *seen_place(const struct walk *w)
 {
-	__u32 i = mixed(w->ident, w->py.code) >> 40 & (FSN_PYTHON_SEEN - 1);
-
-	return bpf_map_lookup_elem(&fsn_py_seen, &i);
+	return seen_at(FSN_SEEN_CODES, mixed(w->ident, w->py.code));
 }
 
 /*
@@ -258,9 +253,6 @@ struct python_thread {
 	__u64 self, ident, state, link;
 };
 
-/* No command reads it. */
-MAP(fsn_py_threads, ARRAY, __u32, struct python_thread, 1);
-
 #define PYTHON_WORD(w, at) ((w)->py.words[(at) >> 3 & (PYTHON_WORDS - 1)])
 
 /* --- the current thread ------------------------------------------------------------- */
@@ -280,9 +272,7 @@ static __always_inline __u64 own_thread(void)
 
 static __always_inline struct python_thread *thread_place(const struct walk *w, __u64 self)
 {
-	__u32 i = mixed(w->ident, self) >> 40 & (FSN_PYTHON_SEEN - 1);
-
-	return bpf_map_lookup_elem(&fsn_py_threads, &i);
+	return seen_at(FSN_SEEN_THREADS, mixed(w->ident, self));
 }
 
 /* Checks the thread state that was found earlier. */

@@ -66,8 +66,6 @@ struct fsn_python {
 #define FSN_PYTHON_CODE_SHIFT 24
 #define FSN_PYTHON_AT_NONE    0xffffffU /* not started */
 
-/* code objects and threads remembered for identification */
-#define FSN_PYTHON_SEEN   4096
 #define FSN_PYTHON_CODES  2048
 #define FSN_PYTHON_PIECES 8192 /* of line tables */
 #define FSN_PYTHON_PIECE  256

@@ -475,6 +475,10 @@ static inline __attribute__((always_inline)) unsigned long long key_class(unsign
 	return n - (n >> 1);
 }
 
+/* What the programs have found before, of each kind; places are there without the others. */
+enum { FSN_SEEN_PLACES, FSN_SEEN_CODES, FSN_SEEN_THREADS, FSN_SEEN_KINDS };
+#define FSN_SEEN 4096
+
 /*
  * The second word of a caller or a lock: a hash of its file and of the offset there. 0: not known, as
  * before Linux 5.17. The upper half of an inode number is another one on overlayfs.

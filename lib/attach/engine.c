@@ -186,6 +186,8 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_wakers, e->slot_cnt);
 	if (spec->desc->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
+	if (keys_at(keys, FSN_BY_CALLER) || keys_at(keys, FSN_BY_LOCK))
+		bpf_map__set_max_entries(e->skel->maps.fsn_seen, FSN_SEEN);
 	e->skel->rodata->fsn_keyed = true;
 	e->skel->rodata->fsn_places_known = kernel_finds_mappings();
 	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
@@ -245,10 +247,8 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
-	if (spec->python) {
-		bpf_map__set_max_entries(e->skel->maps.fsn_py_threads, FSN_PYTHON_SEEN);
-		bpf_map__set_max_entries(e->skel->maps.fsn_py_seen, FSN_PYTHON_SEEN);
-	}
+	if (spec->python)
+		bpf_map__set_max_entries(e->skel->maps.fsn_seen, FSN_SEEN_KINDS * FSN_SEEN);
 	if (spec->progs & 1U << ENGINE_GPU) {
 		bpf_map__set_max_entries(e->skel->maps.fsn_gpu_calls, GPU_CALLS);
 		e->skel->rodata->fsn_gpu_call_cnt = GPU_CALLS;
