@@ -475,7 +475,7 @@ static inline __attribute__((always_inline)) unsigned long long key_class(unsign
 	return n - (n >> 1);
 }
 
-/* What the programs have found before, of each kind; places are there without the others. */
+/* Kinds of records of one map; places are also there without the others. */
 enum { FSN_SEEN_PLACES, FSN_SEEN_CODES, FSN_SEEN_THREADS, FSN_SEEN_KINDS };
 #define FSN_SEEN 4096
 
