@@ -96,7 +96,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 }
 
 # The state after failed resets: exited processes are summed under one epoch.
-@test "resets that fail leave processes, ended or not, as they are" {
+@test "processes: a failed reset keeps the counts of live and exited processes" {
 	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl calls=0 ended lost value i
 
 	need_tool bpftool
@@ -119,7 +119,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 }
 
 # A reader sees a full table as it is, and rows that its owner has folded.
-@test "a reader without the right to change the table has the same sums" {
+@test "processes: a reader without write permission gets the same sums" {
 	local ended lost FUNCSNOOP=$FUNCSNOOP reader=$BATS_TEST_TMPDIR/reader
 
 	need_bpf
@@ -139,7 +139,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
-@test "commands that are killed at any moment lose and double no process" {
+@test "processes: stats killed at any moment loses no call and counts none twice" {
 	local ended lost
 
 	attach_dozen
@@ -255,28 +255,28 @@ case_beheaded() { # MODE
 	fsn detach g
 }
 
-@test "a process whose main thread has ended is probed and counted (session)" {
+@test "processes: a process whose main thread exited is probed and counted (session)" {
 	case_headless session
 }
-@test "a process whose main thread has ended is probed and counted (multi)" {
+@test "processes: a process whose main thread exited is probed and counted (multi)" {
 	case_headless multi
 }
-@test "a process whose main thread has ended is probed and counted (perf)" {
+@test "processes: a process whose main thread exited is probed and counted (perf)" {
 	case_headless perf
 }
 
-@test "a process whose main thread ends is counted on (session)" {
+@test "processes: calls still count after the main thread exits (session)" {
 	case_beheaded session
 }
-@test "a process whose main thread ends is counted on (multi)" {
+@test "processes: calls still count after the main thread exits (multi)" {
 	case_beheaded multi
 }
-@test "a process whose main thread ends is counted on (perf)" {
+@test "processes: calls still count after the main thread exits (perf)" {
 	case_beheaded perf
 }
 
 # Nothing in it ends threads, so that the kernel filters.
-@test "perf links of a process that keeps its main thread leave others alone" {
+@test "processes: perf links probe only the --pid process while its main thread lives" {
 	need_link perf
 	start_bg asked "$FIX/call" --wait --wait-end add 10
 	start_bg other "$FIX/call" --wait --wait-end add 10

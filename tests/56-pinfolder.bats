@@ -261,7 +261,7 @@ in_turn() { # NAME TIMES
 }
 
 # bats test_tags=bpf,slow
-@test "a writer waits five seconds for the lock and then names its holder" {
+@test "pins: a writer waits five seconds for the lock, then reports its holder" {
 	local begin
 
 	need_bpf
@@ -422,7 +422,7 @@ detach_killed() { # MODE TIMES
 
 # --- other layouts --------------------------------------------------------------------
 
-@test "a group of another layout is listed and detached, and its numbers are not guessed" {
+@test "pins: a group of another layout can be listed and detached, but not read" {
 	local bytes
 
 	need_bpf

@@ -103,7 +103,7 @@ old_or_new() {
 	poll_until holds_only g
 }
 
-@test "attach --replace killed at any moment leaves the old group or the new one" {
+@test "attach --replace: killed at any moment, it leaves the old or the new group" {
 	killed have_old_group old_or_new attach g --replace "${BOTH[@]}"
 }
 
@@ -112,7 +112,7 @@ holds_nothing() {
 }
 
 # One that died while the kernel puts its probes into running processes would leave them.
-@test "an attach that is killed while it probes takes itself away, without a next command" {
+@test "attach: killed while it probes, it leaves no probe in running processes" {
 	local lib=$BATS_TEST_TMPDIR/libstdc++.so.6 i
 
 	need_bpf
@@ -208,11 +208,11 @@ slow_or_not() {
 	assert_json '.[0].functions | map(.slow)' '[20,20]'
 }
 
-@test "set killed at any moment leaves settings that can be changed again" {
+@test "set: killed at any moment, it leaves settings that can be changed again" {
 	killed have_no_slow slow_or_not set g --slow 0ns
 }
 
-@test "stream killed at any moment leaves a group that counts and can be watched" {
+@test "stream: killed at any moment, it leaves a group that counts and can be streamed" {
 	local i
 
 	need_tool bpftool
@@ -241,16 +241,16 @@ nobody_streams() {
 		jq -e '.[0].value[12:16] | unique == ["0x00"]' >/dev/null
 }
 
-@test "list killed at any moment changes nothing" {
+@test "list: killed at any moment, it changes nothing" {
 	killed have_group whole list
 }
 
-@test "stats killed at any moment changes nothing" {
+@test "stats: killed at any moment, it changes nothing" {
 	killed have_group whole stats --json
 }
 
 # Experiments run in children, with probes and pins of their own.
-@test "feature killed at any moment leaves no probe and no process" {
+@test "feature: killed at any moment, it leaves no probe and no process" {
 	feature_gone() {
 		poll_until no_test_processes
 		whole
@@ -320,7 +320,7 @@ nobody_streams() {
 	all_gone
 }
 
-@test "sets at once leave one of their settings" {
+@test "set: concurrent commands leave the setting of one for all functions" {
 	local i
 
 	need_bpf
@@ -342,7 +342,7 @@ nobody_streams() {
 }
 
 # A command may fail because the group is gone; all others work, and finally it is complete.
-@test "commands of all kinds at once, for a while" {
+@test "faults: concurrent commands of all kinds leave a complete group or none" {
 	local i names=(replace detach reset set stats list stream)
 	local -A cmd=(
 		[replace]="attach g --replace ${BOTH[*]}" [detach]="detach g" [reset]="reset g"
@@ -427,7 +427,7 @@ nobody_streams() {
 	umount "$bpffs"
 }
 
-@test "with too few descriptors or too little memory a command is right or an error" {
+@test "faults: with few descriptors or little memory, results are right or an error" {
 	local n limit bad=0
 
 	need_bpf
@@ -462,7 +462,7 @@ nobody_streams() {
 }
 
 # The maps of a group are charged to the cgroup that attaches it.
-@test "attach where its cgroup has no memory left is an error or killed, and leaves nothing" {
+@test "attach: fails or is killed if its cgroup lacks memory, and leaves nothing" {
 	need_bpf
 	own_cgroup memory.max "no memory controller in cgroup v2"
 	echo 6000000 >"$CGROUP/memory.max"
@@ -514,7 +514,7 @@ stale() {
 	all_gone
 }
 
-@test "a library deleted while attached: its processes are counted, and detach works" {
+@test "faults: processes of a deleted library still count, and detach works" {
 	local dir
 
 	need_bpf
@@ -533,7 +533,7 @@ stale() {
 	nothing
 }
 
-@test "a library truncated or written over while attached: numbers stay, detach works" {
+@test "faults: numbers stay if the library is truncated or overwritten; detach works" {
 	local dir
 
 	need_bpf
@@ -556,7 +556,7 @@ stale() {
 	all_gone
 }
 
-@test "a library on overlayfs that is copied up while attached: the group is stale" {
+@test "faults: a group is stale after overlayfs copies up its library" {
 	local dir merged=$BATS_TEST_TMPDIR/merged
 
 	need_bpf
@@ -578,7 +578,7 @@ stale() {
 	umount "$merged" "$BATS_TEST_TMPDIR/over"
 }
 
-@test "a library whose mount is gone, in another namespace: numbers stay, detach works" {
+@test "faults: numbers stay if the library's mount namespace is gone; detach works" {
 	local dir mnt=$BATS_TEST_TMPDIR/mnt
 
 	need_bpf
@@ -601,7 +601,7 @@ stale() {
 
 # --- processes and processors -----------------------------------------------------------
 
-@test "a process killed in mid-call at any moment has no call in flight" {
+@test "faults: a process killed during calls leaves no call in flight" {
 	local i
 
 	need_bpf
@@ -661,7 +661,7 @@ teardown() {
 # --- many groups --------------------------------------------------------------------------
 
 # A group takes about 9 MB of the kernel's memory.
-@test "many groups are listed, read and detached" {
+@test "faults: list, stats and detach work with many groups" {
 	local i n=${FSN_GROUPS:-24} free dir
 
 	need_bpf
@@ -689,7 +689,7 @@ teardown() {
 
 # --- other layouts, parts ---------------------------------------------------------------
 
-@test "a group of an older layout is listed and detached, and nothing else touches it" {
+@test "faults: a group of an older layout can only be listed and detached" {
 	local bytes command
 
 	need_bpf
@@ -710,7 +710,7 @@ teardown() {
 	all_gone
 }
 
-@test "a group of which a part is missing is an error that names the part, and is detached" {
+@test "faults: the error of a damaged group names the missing map; detach works" {
 	local part
 
 	need_bpf
@@ -838,7 +838,7 @@ exact() { # EXPRESSION of the document d
 	python3 -c 'import json, sys; d = json.load(sys.stdin)["groups"]; print(eval(sys.argv[1]))' "$1" <<<"$output"
 }
 
-@test "counts beyond 2^32, buckets beyond four billion and numbers up to 2^63 are exact" {
+@test "stats: calls, times and histogram counts near 2^63 are exact" {
 	local calls=9223372036854775700 bucket=5000000007 most
 
 	need_bpf

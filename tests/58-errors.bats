@@ -30,7 +30,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 
 # --- usage ------------------------------------------------------------------------------
 
-@test "without a command the usage goes to stderr, with status 2" {
+@test "errors: a missing command prints the usage to stderr, with status 2" {
 	fsn -s 2
 	assert_output ""
 	assert_stderr_match "^Usage: funcsnoop \[OPTION\.\.\.\] COMMAND"
@@ -51,7 +51,7 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	done
 }
 
-@test "help shows every command, and each has a page of its own" {
+@test "help: lists commands, and 'help COMMAND', --help and -h print the same" {
 	local command page
 
 	fsn help
@@ -100,7 +100,7 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr_match "^hint: 'funcsnoop help' shows the usage$"
 }
 
-@test "an unknown option is wrong usage, for every command" {
+@test "errors: every command refuses an unknown option as wrong usage" {
 	local command
 
 	for command in "" attach list stats reset set detach version; do
@@ -269,7 +269,7 @@ hint: 'funcsnoop help' shows the usage"
 
 # For each failure of each command, standard output is one JSON object with the key error, and
 # standard error has the same text.
-@test "with --json every failure of every command is one valid JSON object" {
+@test "errors: with --json, each failure of each command is one JSON object" {
 	local args bad=$BATS_TEST_TMPDIR/bad.json none=$BATS_TEST_TMPDIR/nobpffs commands c cnt=0
 
 	need_tool jq
@@ -380,7 +380,7 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr_match "no process 4194304"
 }
 
-@test "-d is --debug before the command" {
+@test "options: -d and --debug work before the command, --debug also after it" {
 	fsn -d version
 	fsn --debug version
 	fsn version --debug
@@ -406,7 +406,7 @@ no_library() { # FILE REGEX
 	assert_stderr_match "^hint: .*'libfix\.so'"
 }
 
-@test "a file that is no library is refused with its reason" {
+@test "errors: a file that is not a library is refused with the reason" {
 	local dir=$BATS_TEST_TMPDIR
 
 	no_library /etc/passwd "'/etc/passwd' is not an ELF file"
@@ -423,7 +423,7 @@ no_library() { # FILE REGEX
 	no_library "$dir/loop" "'$dir/loop'"
 }
 
-@test "a file that was cut anywhere is refused or probed, and never crashes" {
+@test "errors: a truncated library is refused or probed, without a crash" {
 	local size cut=$BATS_TEST_TMPDIR/cut.so whole
 
 	whole=$(stat -Lc %s "$LIB")
@@ -437,7 +437,7 @@ no_library() { # FILE REGEX
 	no_library "$cut" "truncated"
 }
 
-@test "a 32-bit library is refused by name" {
+@test "errors: a 32-bit library is refused with the reason" {
 	printf '\x7fELF\x01\x01\x01' >"$BATS_TEST_TMPDIR/small.so"
 	head -c 200 /dev/zero >>"$BATS_TEST_TMPDIR/small.so"
 	no_library "$BATS_TEST_TMPDIR/small.so" "32"
@@ -447,7 +447,7 @@ no_library() { # FILE REGEX
 	fi
 }
 
-@test "a library of another machine is refused by name" {
+@test "errors: a library of another architecture is refused, and named in the error" {
 	# e_machine, at byte 18, says PowerPC.
 	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR/other.so"
 	printf '\x15\x00' | dd of="$BATS_TEST_TMPDIR/other.so" bs=1 seek=18 conv=notrunc status=none
@@ -581,14 +581,14 @@ hint: did you mean 'fix_add'"
 	assert_stderr_match "'nosuch\*'"
 }
 
-@test "an IFUNC is refused by its name, with the reason" {
+@test "errors: an IFUNC is refused with its name and the reason" {
 	fsn -s 1 attach g fix_ifunc --lib "$LIB" --dry-run
 	assert_stderr_match "^funcsnoop attach: function 'fix_ifunc' in .* can't be probed: an IFUNC: "
 	fsn -s 1 attach g fix_add fix_ifunc --lib "$LIB" --dry-run --json
 	assert_json '.error | test("fix_ifunc.*IFUNC")' true
 }
 
-@test "instructions that must not be probed are refused by the function's name" {
+@test "errors: a function with unsafe instructions is refused with its name and reason" {
 	local f
 
 	need_arch x86_64
@@ -611,7 +611,7 @@ hint: did you mean 'fix_add'"
 	assert_stderr_match "^funcsnoop attach: no library"
 }
 
-@test "names that are no group's are refused" {
+@test "errors: an invalid name of a group is refused" {
 	local name
 
 	for name in functions presets inflight help all -x .x ../x a/b 'a b' 'a~' ä '' \
@@ -626,7 +626,7 @@ hint: did you mean 'fix_add'"
 	done
 }
 
-@test "a pid that is no process is an error" {
+@test "errors: --pid fails if the process does not exist" {
 	fsn -s 1 attach g fix_add --lib fix --pid 4194304 --dry-run
 	assert_stderr "funcsnoop attach: no process 4194304"
 }
@@ -638,7 +638,7 @@ as_nobody() { # ARG...
 }
 
 # bats test_tags=bpf
-@test "without /proc each command that needs it names that cause" {
+@test "errors: commands that need /proc report that it is not mounted" {
 	need_bpf
 	need_no_sanitizer
 	fsn attach g fix_add --lib "$LIB"
@@ -685,7 +685,7 @@ as_nobody() { # ARG...
 }
 
 # bats test_tags=bpf
-@test "without privilege the groups of others are not read, and nothing is changed" {
+@test "errors: unprivileged commands cannot read or change groups of other users" {
 	local command
 
 	need_bpf
@@ -708,7 +708,7 @@ as_nobody() { # ARG...
 
 # --- output -------------------------------------------------------------------------------
 
-@test "output that cannot be written is an error" {
+@test "errors: a command fails if its output cannot be written" {
 	capture -s 1 bash -c '"$0" list presets >/dev/full' "$FUNCSNOOP"
 	assert_stderr_match "^funcsnoop list: cannot write output: No space left on device$"
 	capture -s 1 bash -c '"$0" help >/dev/full' "$FUNCSNOOP"

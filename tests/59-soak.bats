@@ -5,7 +5,7 @@
 
 load helpers
 
-@test "C, C++ and Python programs of several threads are not harmed by any command" {
+@test "soak: no command harms multithreaded C, C++ and Python programs" {
 	need_bpf
 	need_tool nm bpftool python3
 	capture -t 500 tests/soak -O "$O" "${FSN_SOAK:-15}"

@@ -35,7 +35,7 @@ refute_cached() { # WHAT
 # --- answers --------------------------------------------------------------------------
 
 # bats test_tags=core,arch
-@test "answers are those known of this kernel" {
+@test "feature: answers match the known behaviour of this kernel version" {
 	local nop5 multi
 
 	need_bpf
@@ -98,7 +98,7 @@ refute_cached() { # WHAT
 	fi
 }
 
-@test "each link, experiment and capability has the same state and remark in text and JSON" {
+@test "feature: text and JSON have the same state and remark of each fact" {
 	local text told
 
 	need_bpf
@@ -118,7 +118,7 @@ refute_cached() { # WHAT
 	done <<<"$told"
 }
 
-@test "funcsnoop-json(5) has every key of the document, and no other" {
+@test "feature: funcsnoop-json(5) has every key of the document, and no other" {
 	need_bpf
 	fsn feature --calibrate --json
 	assert_eq "$(jq -rn '[inputs | paths | map(strings)[]] | unique[]' <<<"$output" | sort)" \
@@ -204,7 +204,7 @@ refute_cached() { # WHAT
 	assert_output_match '^calibrated .*, noisy by 3\.1 %: what a probed call takes$'
 }
 
-@test "an argument is wrong usage" {
+@test "feature: an argument is wrong usage" {
 	fsn -s 2 feature kernel
 	assert_stderr_match "takes no argument 'kernel'"
 }
@@ -233,14 +233,14 @@ refute_cached() { # WHAT
 	[[ ! -e $CACHE ]] || fail "$CACHE was written"
 }
 
-@test "without privilege a dry run plans with care" {
+@test "feature: an unprivileged dry run of attach does not refuse the function" {
 	need_root
 	need_unprivileged "$FIX/libfix.so"
 	as_nobody "$FUNCSNOOP" attach g fix_add --lib "$FIX/libfix.so" --dry-run --json
 	assert_json '.[0].functions[0].refused' null
 }
 
-@test "CAP_BPF and CAP_PERFMON are enough for the experiments, but with perf links" {
+@test "feature: self-tests need only CAP_BPF and CAP_PERFMON, except with perf links" {
 	local caps=-all,+bpf,+perfmon
 
 	need_bpf
@@ -259,7 +259,7 @@ refute_cached() { # WHAT
 
 # --- the cache ---------------------------------------------------------------------------
 
-@test "answers are kept, used by the next command, and made again with --fresh" {
+@test "feature: answers are saved for the next command, and renewed with --fresh" {
 	local answers
 
 	need_bpf
@@ -281,7 +281,7 @@ refute_cached() { # WHAT
 	assert_eq "$(ls /run/funcsnoop)" feature
 }
 
-@test "attach plans by the kept answers" {
+@test "feature: attach uses the saved answers" {
 	need_bpf
 	fsn feature
 	sed -i 's/^1 . .*/1 n MARKED/' "$CACHE"
@@ -295,7 +295,7 @@ refute_cached() { # WHAT
 	assert_json '.[0].functions[0].exit_why | test("unsafe")' false
 }
 
-@test "a cache that others could have written, or of another boot, is not believed" {
+@test "feature: an unsafe, damaged or outdated cache is ignored" {
 	local good=$BATS_TEST_TMPDIR/good
 
 	need_bpf
@@ -341,7 +341,7 @@ refute_cached() { # WHAT
 	assert_json .cached true
 }
 
-@test "where nothing can be kept the experiments are made each time" {
+@test "feature: self-tests run each time if the answers cannot be saved" {
 	need_bpf
 	mount -o remount,ro /run/funcsnoop
 	fsn feature --json
@@ -353,7 +353,7 @@ refute_cached() { # WHAT
 
 # --- nothing is left -----------------------------------------------------------------------
 
-@test "the experiments leave nothing behind" {
+@test "feature: self-tests leave no BPF object and no process" {
 	need_bpf
 	need_tool bpftool
 	fsn feature --fresh
@@ -361,7 +361,7 @@ refute_cached() { # WHAT
 	no_test_processes
 }
 
-@test "killed at any moment, they leave nothing behind" {
+@test "feature: self-tests killed at any moment leave no BPF object and no process" {
 	local ms killed=0
 
 	need_bpf

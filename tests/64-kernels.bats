@@ -21,7 +21,7 @@ link_of_version() {
 	fi
 }
 
-@test "the link is chosen that is the best as of this version of Linux" {
+@test "kernels: attach uses the best kind of link of this Linux version" {
 	need_bpf
 	[[ $(uname -r) != *.el[0-9]* ]] || skip "a kernel with backports"
 	fsn attach g fix_add --lib "$FIX/libfix.so" --exit return
@@ -82,22 +82,22 @@ ${deep}unmatched_returns 10"
 }
 
 # bats test_tags=arch
-@test "calls end in every way there is (session, return)" {
+@test "kernels: returned and abandoned calls have exact counts (session, return)" {
 	every_end session return
 }
 # bats test_tags=arch
-@test "calls end in every way there is (multi, return)" {
+@test "kernels: returned and abandoned calls have exact counts (multi, return)" {
 	every_end multi return
 }
-@test "calls end in every way there is (perf, return)" {
+@test "kernels: returned and abandoned calls have exact counts (perf, return)" {
 	every_end perf return
 }
 # bats test_tags=arch
-@test "calls end in every way there is (multi, ret)" {
+@test "kernels: returned and abandoned calls have exact counts (multi, ret)" {
 	every_end multi ret
 }
 # bats test_tags=arch
-@test "calls end in every way there is (perf, ret)" {
+@test "kernels: returned and abandoned calls have exact counts (perf, ret)" {
 	every_end perf ret
 }
 
@@ -121,11 +121,11 @@ calls_in_progress() { # MODE EXIT
 	assert_output_match "^result block calls=4 sum=4$"
 }
 
-@test "calls in progress live through a reset and a detach (return)" {
+@test "kernels: calls in progress survive a reset and a detach (return)" {
 	calls_in_progress auto return
 }
 # bats test_tags=arch
-@test "calls in progress live through a reset and a detach (ret)" {
+@test "kernels: calls in progress survive a reset and a detach (ret)" {
 	calls_in_progress auto ret
 }
 
@@ -184,7 +184,7 @@ load() {
 	((calls > 0)) || fail "no call was made"
 }
 
-@test "each call is in one reading, and after detach nothing fires" {
+@test "kernels: each call is in one reading, and probes are silent after detach" {
 	load
 }
 
@@ -206,7 +206,7 @@ load() {
 
 # --- filters --------------------------------------------------------------------------------
 
-@test "calls are filtered by process and by name" {
+@test "kernels: --pid and --comm filter calls" {
 	need_bpf
 	start_bg a "$FIX/call" --comm alpha --wait add 10
 	start_bg b "$FIX/call" --comm beta --wait add 20
@@ -248,18 +248,18 @@ preempted() { # MODE EXIT
 	fsn detach g
 }
 
-@test "with preempt=full each call of many threads is counted (session, return)" {
+@test "kernels: with preempt=full each call of many threads counts (session, return)" {
 	preempted session return
 }
-@test "with preempt=full each call of many threads is counted (multi, return)" {
+@test "kernels: with preempt=full each call of many threads counts (multi, return)" {
 	preempted multi return
 }
-@test "with preempt=full each call of many threads is counted (perf, return)" {
+@test "kernels: with preempt=full each call of many threads counts (perf, return)" {
 	preempted perf return
 }
-@test "with preempt=full each call of many threads is counted (multi, ret)" {
+@test "kernels: with preempt=full each call of many threads counts (multi, ret)" {
 	preempted multi ret
 }
-@test "with preempt=full each call of many threads is counted (perf, ret)" {
+@test "kernels: with preempt=full each call of many threads counts (perf, ret)" {
 	preempted perf ret
 }

@@ -99,7 +99,7 @@ clean_terminal() { # ARG...
 	fsn detach g
 }
 
-@test "a stream shows the names of programs without what steers a terminal" {
+@test "hostile: a program's name cannot control the terminal of a stream" {
 	"$FUNCSNOOP" help stream >/dev/null 2>&1 || skip "no stream here"
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	start_bg text "$FUNCSNOOP" stream g --number 3
@@ -277,7 +277,7 @@ h"
 	remove_elsewhere
 }
 
-@test "a symbolic link where a group is to be built is not built into" {
+@test "hostile: attach builds no group in the target of a symbolic link" {
 	local before
 
 	group_elsewhere
