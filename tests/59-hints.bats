@@ -169,7 +169,7 @@ hint_table() {
 		to follow children, %zu other process%s pay%s for breakpoints, too; use --without children to spare them|run COMMAND while others map the file|other processes are spared by run
 		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
-		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
+		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: stream: functions that are only counted show entries
 		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
 		'funcsnoop list targets "u:*"' shows those of running programs|an unknown provider of USDT probes|USDT probes of running programs are listed
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry

@@ -56,7 +56,7 @@ ended 30 30"
 	fsn detach g
 }
 
-@test "a pid that was used again is two processes" {
+@test "stats: a reused pid is shown as two processes" {
 	attach_fix fix_add
 	capture "$FIX/call" --wait-end add 5
 	capture "$FIX/pidreuse" 31999 "$FIX/call" add 11
@@ -91,7 +91,7 @@ ended 11"
 	fsn detach g
 }
 
-@test "the table by library adds its functions up" {
+@test "stats: --by library adds up the functions of a library" {
 	attach_fix fix_add fix_ret
 	capture "$FIX/call" add 40
 	capture "$FIX/call" ret 2
@@ -145,7 +145,7 @@ P99"
 	fsn detach g
 }
 
-@test "the table fits a narrow terminal, and colours are for terminals only" {
+@test "stats: the table fits a narrow terminal, and only terminals get colours" {
 	local width
 
 	need_terminal
@@ -169,7 +169,7 @@ P99"
 
 # --- rates and cost ----------------------------------------------------------------------
 
-@test "calls per second are calls over the time since the reset" {
+@test "stats: calls per second are the calls divided by the time since the reset" {
 	local before after began ended
 
 	before=$(date +%s%N)
@@ -271,7 +271,7 @@ set_prices() { # COUNT RETURN RET JUMP EARLY, ns
 	sed -i -E "s/:.*/:$(printf ' 0 %s 0 0' "$@")/" /run/funcsnoop/calibration
 }
 
-@test "the cost is that of each hit of a probe, as it was measured" {
+@test "cost: is the number of calls times the calibrated cost of their probes" {
 	need_tool jq
 	own_figures
 	accounting 0
@@ -339,7 +339,7 @@ assert_hits() { # RETS ENTRIES
 	fsn detach g
 }
 
-@test "the cost of an interval is its calls times what was calibrated" {
+@test "intervals: the cost is the calls of the interval times the calibrated cost" {
 	local cnt
 
 	need_tool jq
@@ -428,7 +428,7 @@ assert_left_out() { # [COMMAND]: all that stands on stderr
 hint: read it with the version that attached it, or detach it"
 }
 
-@test "a group of another layout does not hide the others: a note, and status 0" {
+@test "stats: skips a group of another layout with a note, and status 0" {
 	attach_three
 	fsn stats
 	assert_left_out
@@ -463,7 +463,7 @@ c
 	fsn detach --all
 }
 
-@test "stats --reset resets those groups that can be read" {
+@test "stats: --reset resets the readable groups" {
 	attach_three
 	fsn -s 1 stats --reset --json
 	assert_left_out
@@ -509,7 +509,7 @@ c
 
 # --- comparing ---------------------------------------------------------------------------
 
-@test "--diff shows before and after, what is new and what has vanished" {
+@test "stats: --diff shows before and after, and new and vanished functions" {
 	local saved=$BATS_TEST_TMPDIR/before.json
 
 	attach_fix fix_sleep_us fix_add fix_ret
@@ -536,7 +536,7 @@ c
 	fsn detach g
 }
 
-@test "--diff separates slower calls from more calls, and both from noise" {
+@test "stats: --diff separates slower calls from more calls, and both from noise" {
 	local saved=$BATS_TEST_TMPDIR/saved.json
 
 	attach_fix fix_sleep_us
@@ -569,7 +569,7 @@ c
 	fsn detach g
 }
 
-@test "--diff judges functions that --top leaves out, and says of which it does not" {
+@test "stats: --diff judges functions hidden by --top, if they have two or more calls" {
 	local saved=$BATS_TEST_TMPDIR/saved.json
 
 	attach_fix fix_sleep_us fix_add
@@ -588,7 +588,7 @@ c
 	fsn detach g
 }
 
-@test "any document of stats --json can be compared, also from a pipe" {
+@test "stats: --diff reads any document of stats --json, also from a pipe" {
 	attach_fix fix_add
 	capture "$FIX/call" add 10
 	capture bash -c '"$0" stats g --diff <("$0" stats --pretty) --json' "$FUNCSNOOP"
@@ -615,7 +615,7 @@ c
 
 # --- conditions --------------------------------------------------------------------------
 
-@test "--fail-if is status 3 and names function and values when it holds" {
+@test "stats: --fail-if exits with status 3, and names the function and its value" {
 	attach_fix fix_sleep_us fix_add
 	capture "$FIX/call" --arg 2000 sleep_us 10
 	capture "$FIX/call" add 10
@@ -631,7 +631,7 @@ c
 	fsn detach g
 }
 
-@test "--fail-if with percent judges growth since --diff" {
+@test "stats: --fail-if with a percentage judges the growth since --diff" {
 	attach_fix fix_sleep_us
 	capture "$FIX/call" --arg 1000 sleep_us 20
 	fsn stats g --save "$BATS_TEST_TMPDIR/a.json"
@@ -645,7 +645,7 @@ c
 	fsn detach g
 }
 
-@test "wrong conditions and options that exclude each other are wrong usage" {
+@test "stats: invalid conditions and conflicting options are wrong usage" {
 	local cond
 
 	for cond in '' p99 'p99>' 'p99>5' 'errors>x' 'errors>-1' 'foo>1' '>1' 'p99~5ms' \

@@ -23,7 +23,7 @@ attach_named() {
 	capture "$FIX/call" --arg 1500 sleep_us 7
 }
 
-@test "CSV is read by Python's csv with the numbers of the JSON document" {
+@test "CSV: Python's csv module reads the numbers of the JSON document" {
 	need_tool python3
 	attach_named
 	fsn stats n --json --sort name
@@ -79,7 +79,7 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 	fsn detach n
 }
 
-@test "promtool takes the Prometheus format, and finds nothing to remark" {
+@test "metrics: promtool accepts the Prometheus format without remarks" {
 	need_tool promtool
 	attach_named
 	fsn stats n --format prometheus
@@ -95,7 +95,7 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 	fsn detach n
 }
 
-@test "cumulative buckets are exact sums of the histogram" {
+@test "metrics: cumulative buckets are exact sums of the histogram" {
 	need_tool python3
 	attach_named
 	fsn stats n --json
@@ -134,7 +134,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	fsn detach n
 }
 
-@test "two groups in one exposition keep each metric together" {
+@test "metrics: two groups in one exposition keep each metric together" {
 	need_tool promtool
 	need_bpf
 	fsn attach a fix_add --lib "$LIB"
@@ -198,7 +198,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	fsn detach n
 }
 
-@test "a full standard output is status 1 in every format, and resets nothing" {
+@test "stats: fails in every format if standard output is full, and resets nothing" {
 	local format
 
 	need_bpf
@@ -257,7 +257,7 @@ funcsnoop_calls_total{group="g",function="fix_ret",library="libfix.so.1"} 0'
 	fsn detach g
 }
 
-@test "--buckets chooses how many bounds a histogram has" {
+@test "metrics: --buckets sets the number of bounds of a histogram" {
 	local n
 
 	need_tool promtool
@@ -292,7 +292,7 @@ funcsnoop_calls_total{group="g",function="fix_ret",library="libfix.so.1"} 0'
 	fsn detach n
 }
 
-@test "by process there are N series and the others, which hold the rest" {
+@test "metrics: --by process has at most N series, and one for all other processes" {
 	local i
 
 	need_tool promtool
@@ -357,7 +357,7 @@ p2 2"
 # --- the rules that ship --------------------------------------------------------------------
 
 # Four minutes of possible data of two nodes, and the alerts of each.
-@test "each of the alerts fires on what it is for, and on nothing else" {
+@test "alerts: each fires for its condition, and for nothing else" {
 	need_tool promtool
 	cp "$BATS_TEST_DIRNAME/../man/examples/funcsnoop-rules.yml" "$BATS_TEST_TMPDIR/rules.yml"
 	cat >"$BATS_TEST_TMPDIR/test.yml" <<-'END'
@@ -525,7 +525,7 @@ query_is() {
 	[[ $(query "$1" "$2") == "$3" ]]
 }
 
-@test "node_exporter and Prometheus show the right numbers" {
+@test "metrics: node_exporter and Prometheus show the right numbers" {
 	local dir=$BATS_TEST_TMPDIR/prom node web
 
 	need_tool prometheus prometheus-node-exporter python3 jq
@@ -559,7 +559,7 @@ query_is() {
 	fsn detach n
 }
 
-@test "Prometheus takes the OpenMetrics format over HTTP" {
+@test "metrics: Prometheus reads the OpenMetrics format over HTTP" {
 	local dir=$BATS_TEST_TMPDIR/prom port web
 
 	need_tool prometheus python3 jq

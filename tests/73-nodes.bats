@@ -192,7 +192,7 @@ choices() { # VARIABLE
 	ask "label/$label/values" 'match[]' "$query" | jq -r '.data[]'
 }
 
-@test "rates, a hang, a straggler, an error and slow calls of many nodes, in Prometheus and its dashboard" {
+@test "nodes: alerts and dashboard show hangs, stragglers, errors and slow calls" {
 	local calls
 
 	need_bpf

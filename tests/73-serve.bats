@@ -114,7 +114,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 	first_is "HTTP/1.1 200 OK"
 }
 
-@test "a group of another layout is left out, and the others are served" {
+@test "serve: skips a group of another layout, and exports the others" {
 	local meta=$FUNCSNOOP_BPFFS/funcsnoop/old/meta
 
 	need_bpf
@@ -147,7 +147,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 	assert_output_line "status 1"
 }
 
-@test "other requests are refused by their status" {
+@test "serve: an unsupported request gets the HTTP status of its error" {
 	local request want
 
 	while read -r want request; do
@@ -177,7 +177,7 @@ hint: attach the group again with --replace --share 0644 to share its numbers"
 }
 
 # Bytes as Python has them: what no client sends, and some do.
-@test "bytes that are no text, other versions and forms of a path have the answer that is theirs" {
+@test "serve: binary bytes, HTTP versions and forms of a path get the correct status" {
 	local request want
 
 	need_root
@@ -239,7 +239,7 @@ status 0"
 }
 
 # A body would be read as the start of the next answer.
-@test "an answer to HEAD has no body, also where it refuses" {
+@test "serve: an answer to HEAD has no body, also if it is an error" {
 	local path
 
 	need_root
@@ -301,7 +301,7 @@ sys.stdout.write(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.arg
                                         timeout=10).read().decode())' "$@"
 }
 
-@test "systemd's socket activation starts it for each connection" {
+@test "serve: systemd's socket activation starts it for each connection" {
 	local port
 
 	need_bpf

@@ -22,7 +22,7 @@ documents() { # NAME CNT: that many lines so far
 
 # --- intervals ---------------------------------------------------------------------------
 
-@test "the intervals add up to the calls made while they ran" {
+@test "intervals: add up to the calls made while they ran" {
 	need_tool jq
 	attach_add
 	capture "$FIX/call" add 500 # before: in no interval
@@ -73,7 +73,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "calls per second are those of the interval" {
+@test "intervals: calls per second are those of the interval" {
 	local began took
 
 	attach_add
@@ -121,7 +121,7 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
-@test "with --reset each call is in exactly one interval" {
+@test "intervals: with --reset each call is in exactly one interval" {
 	local made
 
 	need_tool jq
@@ -235,7 +235,7 @@ teardown() {
 	common_teardown
 }
 
-@test "--watch shows rates in place, sorts by key, follows the size, and restores all" {
+@test "watch: redraws in place, sorts on a key press, follows resizes, and restores all" {
 	attach_add
 	start_bg calls "$FIX/call" --until-line add
 	wait_line calls '^running '
@@ -266,7 +266,7 @@ teardown() {
 	fsn detach g
 }
 
-@test "--watch shows processes, codes and slow calls, and in each row how its rate was" {
+@test "watch: shows processes and codes with a trend, and slow calls" {
 	local view
 
 	need_bpf
@@ -314,7 +314,7 @@ heat_has_columns() { # N
 	[[ $(heat_cells | head -n 1 | tr -d '\n' | wc -c) -ge $1 ]]
 }
 
-@test "--hist -i draws how durations were over time, on a terminal" {
+@test "intervals: --hist draws durations over time on a terminal" {
 	local pid
 
 	need_bpf
@@ -342,7 +342,7 @@ heat_has_columns() { # N
 	fsn detach g
 }
 
-@test "--watch restores the terminal on Ctrl-C, SIGTERM, Ctrl-Z and errors" {
+@test "watch: restores the terminal on Ctrl-C, SIGTERM, Ctrl-Z and errors" {
 	local pid
 
 	attach_add
@@ -371,7 +371,7 @@ heat_has_columns() { # N
 	end_tmux
 }
 
-@test "--watch on a dumb terminal, or none, prints one table after the other" {
+@test "watch: without a capable terminal, prints one table after the other" {
 	attach_add
 	start_bg calls "$FIX/call" --until-line add
 	wait_line calls '^running '

@@ -230,7 +230,7 @@ funcsnoop compare: node 'b' has nothing of group 'cuda': not compared"
 	assert_stderr "funcsnoop compare: node 'e' has nothing of group 'nccl': not compared"
 }
 
-@test "files that stats writes are compared" {
+@test "compare: reads the files that stats writes" {
 	need_bpf
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	capture "$FIX/call" add 3

@@ -152,7 +152,7 @@ true|ty_bool(v=true)' "$exit"
 	done
 }
 
-@test "enumerators are shown by name, and codes without one as numbers" {
+@test "calls: enumerators are shown by name, and codes without a name as numbers" {
 	need_bpf
 	attach_typed
 	typed ty_enum 0xffffffffffffffc8 1 2
@@ -176,7 +176,7 @@ ty_code {"v":7} 7 null true'
 	fsn detach typed
 }
 
-@test "pointers, objects, void results, and functions without types" {
+@test "calls: pointers are addresses or NULL; functions without types show six words" {
 	local exit
 
 	need_bpf
@@ -209,7 +209,7 @@ ty_code {"v":7} 7 null true'
 	done
 }
 
-@test "a result is not known of floating-point numbers and of structures" {
+@test "calls: floating-point and structure results are unknown" {
 	need_bpf
 	attach_typed ret
 	typed ty_double ty_make
@@ -234,7 +234,7 @@ ty_make {"x":3} null null false'
 # --- text ----------------------------------------------------------------------------------------
 
 # bats test_tags=core,arch
-@test "text that an argument points to is shown, and nothing in it reaches a terminal raw" {
+@test "calls: text of arguments is shown, with control characters escaped" {
 	need_bpf
 	attach_typed
 	typed ty_text 'plain text' '' $'tab\there\n\e[31mred "quoted" back\\slash\x7f' \
@@ -278,7 +278,7 @@ ty_text(text=\"${x93}é\"...)"
 	fsn detach typed
 }
 
-@test "text that can't be read is shown as its pointer, and of three texts two are kept" {
+@test "calls: unreadable text is shown as a pointer, and at most two texts are kept" {
 	need_bpf
 	attach_typed
 	typed ty_text @null @bad
@@ -354,7 +354,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	fsn detach typed
 }
 
-@test "structures by value take the registers and the stack that are theirs" {
+@test "calls: structures passed by value are read from registers and the stack" {
 	local big='["0xaaaa","0xbbbb","0xcccc"]'
 
 	need_bpf
@@ -388,7 +388,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	fsn detach g
 }
 
-@test "the time of day of a call has nanoseconds" {
+@test "calls: the time of day of a call has nanoseconds" {
 	local before after
 
 	need_bpf
@@ -437,7 +437,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 
 # --- in the maps ---------------------------------------------------------------------------------
 
-@test "bpftool shows types, the names of values, and slow calls by the names of their members" {
+@test "maps: bpftool shows types, names of values, and members of slow calls" {
 	local folder=$FUNCSNOOP_BPFFS/funcsnoop/typed values='map(.formatted.value)' func
 
 	need_bpf

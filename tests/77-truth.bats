@@ -47,7 +47,7 @@ assert_agrees() { # FUNCTION CALLS US
 	fsn detach g
 }
 
-@test "redis' command statistics are those of the functions that run the commands" {
+@test "truth: redis' command statistics match the functions that run commands" {
 	local server=$BATS_TEST_TMPDIR/redis-server socket=$BATS_TEST_TMPDIR/s said
 	local fill='local t = {} for i = 1, 100 do t[i] = i end
 		for i = 1, 2000 do redis.call("LPUSH", "l", unpack(t)) end'
@@ -141,7 +141,7 @@ ends_are_entries() { # LIB COMMAND...
 	assert_eq "$(<"$dir/auto")" "$(<"$dir/ret")" "$1"
 }
 
-@test "ends that cost less are as many as entries in real libraries, and those that ret has" {
+@test "truth: cheaper exit probes count the same calls and returns as probes on ret" {
 	local exits=""
 
 	need_bpf

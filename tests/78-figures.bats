@@ -85,7 +85,7 @@ setup() {
 	CHANGED=$BATS_FILE_TMPDIR/o/funcsnoop
 }
 
-@test "a figure added in three files is in table, CSV, JSON, metrics, --sort, --fail-if and --diff" {
+@test "layers: a metric added in three files is in all formats and options of stats" {
 	local total
 
 	need_bpf

@@ -9,7 +9,7 @@ load stream
 
 # --- each call once -----------------------------------------------------------------------
 
-@test "each call is one JSON object, and there are as many as calls" {
+@test "stream: --json prints one object for each call" {
 	need_bpf
 	need_tool jq
 	fsn attach g fix_add --lib "$LIB"
@@ -22,7 +22,7 @@ load stream
 	fsn detach g
 }
 
-@test "calls of threads and of processes are each shown once, with whose they are" {
+@test "stream: each call of threads and processes is shown once, with its pid and tid" {
 	attach_fix fix_ret
 	start_stream s g --json
 	capture "$FIX/call" --threads 4 --procs 3 --comm caller ret 100
@@ -57,7 +57,7 @@ call fix_recurse 60" || fail "with $link links"
 	done
 }
 
-@test "every kind of link shows the same calls, with return probes" {
+@test "stream: all kinds of links show the same calls with return probes" {
 	each_link return
 }
 
@@ -149,7 +149,7 @@ exit asm_ret 20"
 	fsn detach g
 }
 
-@test "functions that are only counted have entries" {
+@test "stream: functions that are only counted show entries" {
 	need_bpf
 	need_tool jq
 	fsn attach g fix_add --lib "$LIB" --count
@@ -188,7 +188,7 @@ exit fix_nested 10"
 	fsn detach g
 }
 
-@test "a call that began before the stream has no arguments, but its duration and result" {
+@test "stream: a call that began earlier has a duration and result, but no arguments" {
 	attach_fix fix_hang
 	start_bg c "$FIX/call" hang 1
 	wait_line c '^blocked'
@@ -203,7 +203,7 @@ exit fix_nested 10"
 
 # --- filters ------------------------------------------------------------------------------
 
-@test "--slow, --min and --failed show those calls and no others" {
+@test "stream: --slow, --min and --failed show those calls and no others" {
 	attach_typed --slow 20ms --slow fail=10s
 	start_stream all g --json
 	start_stream slow g --json --slow
@@ -231,7 +231,7 @@ exit fix_nested 10"
 	fsn detach g
 }
 
-@test "--pid shows the calls of these processes" {
+@test "stream: --pid shows the calls of these processes" {
 	attach_fix fix_add
 	start_bg c "$FIX/call" --wait --procs 3 add 50
 	wait_ready c
@@ -249,7 +249,7 @@ exit fix_nested 10"
 	fsn detach g
 }
 
-@test "--function takes names and globs" {
+@test "stream: --function accepts names and globs" {
 	attach_fix fix_add fix_ret fix_nested
 	start_stream name g --json -f fix_add
 	start_stream glob g --json -f 'fix_[rn]*'
@@ -268,7 +268,7 @@ call fix_ret 7"
 	fsn detach g
 }
 
-@test "--sample shows one call of each N" {
+@test "stream: --sample N shows one of every N calls" {
 	attach_fix fix_add
 	start_stream three g --json --sample 3
 	start_stream seven g --json --sample 7
@@ -358,7 +358,7 @@ hint: stop one; the place of a killed one is free after 5 s"
 	fsn detach g
 }
 
-@test "one stream of several groups, or of all; a group named twice is meant once" {
+@test "stream: shows several groups or all, and a group named twice only once" {
 	attach_fix fix_add
 	fsn attach h fix_ret fix_add --lib "$LIB" --exit return
 	start_stream two h g --json
@@ -564,7 +564,7 @@ funcsnoop stream: all groups were detached"
 	fsn detach g
 }
 
-@test "reset and set while streaming change no event" {
+@test "stream: reset and set lose no event of a running stream" {
 	attach_fix fix_add
 	start_stream s g --json
 	capture "$FIX/call" add 10

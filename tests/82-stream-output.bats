@@ -98,7 +98,7 @@ setup() {
 
 # --- escapes ------------------------------------------------------------------------------
 
-@test "control characters, ESC and broken UTF-8 in names and texts are escaped everywhere" {
+@test "stream: control characters and invalid UTF-8 are escaped in every format" {
 	attach_typed --slow 0ns
 	local nasty=$'\e[2J"\\\n\xff\xc2\x9b\xe2\x82'
 	start_stream t g
@@ -175,7 +175,7 @@ assert_nested() {
 	fsn detach g
 }
 
-@test "a slow call has the same time in stream and in stats --slow: local, to the microsecond" {
+@test "stream: a slow call has the same local time as in stats --slow" {
 	local stream stats
 
 	need_bpf
@@ -438,7 +438,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "standard output may be a file that others write, too" {
+@test "stream: appends to a standard output that others also write" {
 	attach_fix fix_add
 	echo before >"$OUT"
 	start_bg s bash -c '"$0" stream g --format chrome -n 2 >>"$1"; echo after >>"$1"' "$FUNCSNOOP" "$OUT"
@@ -456,7 +456,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "streams in one redirection with others: every line is there" {
+@test "stream: a file shared by two streams and other writers has every line" {
 	attach_fix fix_add
 	: >"$OUT"
 	# Their standard errors are the file, too, and so is what the shell says meanwhile.
@@ -516,7 +516,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "INT, TERM and HUP end a stream in the middle of calls: whole lines, status 0" {
+@test "stream: INT, TERM and HUP end it with whole lines and status 0" {
 	attach_fix fix_add
 	start_bg c "$FIX/call" --threads 2 --until-line add
 	local sig
@@ -562,7 +562,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "a pipe that its other end made non-blocking gets every line" {
+@test "stream: a non-blocking pipe gets every line" {
 	attach_fix fix_add
 	start_bg s bash -c 'set -o pipefail; "$1" nonblock "$0" stream g --json | (sleep 1; cat)' \
 		"$FUNCSNOOP" "$FIX/surround"
@@ -621,7 +621,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "a terminal that is closed ends the stream, and nothing is left" {
+@test "stream: ends if its terminal is closed, and leaves nothing" {
 	need_terminal
 	attach_fix fix_add
 	start_bg c "$FIX/call" --until-line add
@@ -720,7 +720,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	assert_json .error "$1"
 }
 
-@test "wrong values and contradictions are wrong usage" {
+@test "stream: invalid values and conflicting options are wrong usage" {
 	need_tool jq
 	local i many=()
 	refused "--only is slow, failed, a duration such as 5ms, or 1/N, not 'x'" --min x
@@ -750,7 +750,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	assert_json .error "--json and another --format exclude each other"
 }
 
-@test "no group, an unknown group or function: status 1, and what to do" {
+@test "stream: a missing group or function is an error with a hint" {
 	need_bpf
 	need_tool jq
 	fsn -s 1 stream
