@@ -31,7 +31,7 @@ start_run() { # NAME ARG...: until it counts
 
 # --- without COMMAND ------------------------------------------------------------------------
 
-@test "run without COMMAND counts until Ctrl-C, shows the table, and leaves nothing" {
+@test "run: without COMMAND, counts until Ctrl-C, shows the table, and leaves nothing" {
 	start_run r "$LIB:fix_add"
 	capture "$FIX/call" add 123
 	stop_bg -INT r
@@ -113,7 +113,7 @@ three_groups() {
 	nothing_left
 }
 
-@test "run takes attach's options under their names" {
+@test "run: accepts the options of attach under the same names" {
 	fsn run my fix_add --lib "$LIB" --no-nesting --no-processes --raw -d 0.1 --all --json
 	assert_json '.[0].functions | map([.name, .calls, .self_ns])' '[["fix_add",0,null]]'
 	nothing_left
@@ -130,21 +130,21 @@ three_groups() {
 	nothing_left
 }
 
-@test "a long name of a group is cut, not refused" {
+@test "run: a long name of a group is truncated" {
 	local name=a234567890123456789012345678901
 
 	fsn run "$name" fix_add --lib "$LIB" -d 0.1 --json
 	assert_json '.[0].group | test("^a[0-9]+-[0-9]+$") and length == 32' true
 }
 
-@test "run -i shows each interval, and --output takes what is shown" {
+@test "run: -i shows each interval, and --output writes them to a file" {
 	fsn run "$LIB:fix_add" -i 0.1 -d 0.3 --format csv -o "$BATS_TEST_TMPDIR/out"
 	assert_output ""
 	assert_eq "$(grep -c , "$BATS_TEST_TMPDIR/out" | sed 's/^[1-9].*/some/')" some
 	nothing_left
 }
 
-@test "run --stream shows each call, then the table" {
+@test "run: --stream shows each call, then the table" {
 	start_run r "$LIB:fix_add" --stream --number 3
 	capture "$FIX/call" add 3
 	wait_bg r
@@ -200,7 +200,7 @@ three_groups() {
 	assert_stderr_match '^cost: ~'
 }
 
-@test "every kind of link counts all calls of COMMAND" {
+@test "run: every kind of link counts all calls of COMMAND" {
 	local link links
 
 	read_links
@@ -210,7 +210,7 @@ three_groups() {
 	done
 }
 
-@test "only COMMAND's calls count" {
+@test "run: only COMMAND's calls count" {
 	start_bg other "$FIX/call" --until-line add
 	wait_line other '^running '
 	fsn run "$LIB:fix_add" -- "$FIX/call" add 5
@@ -240,7 +240,7 @@ three_groups() {
 	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",5]]'
 }
 
-@test "an output that is another name of the standard output goes there, and the name stays" {
+@test "run: --output writes to a link to standard output, and keeps the link" {
 	local link=$BATS_TEST_TMPDIR/stdout out=$BATS_TEST_TMPDIR/out
 
 	ln -s /proc/self/fd/1 "$link"
@@ -258,7 +258,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	assert_json .function fix_add
 }
 
-@test "the status is COMMAND's: its own, or 128 and the signal" {
+@test "run: the exit status is COMMAND's, or 128 plus the number of its signal" {
 	fsn -s 7 run "$LIB:fix_add" -- sh -c 'exit 7'
 	fsn -s 137 run "$LIB:fix_add" -- sh -c 'kill -9 $$'
 	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'
@@ -280,14 +280,14 @@ result fix_add calls=1 sum=1 wrong=0"
 	nothing_left
 }
 
-@test "a script without a first line is the shell's, with its arguments" {
+@test "run: the shell runs a script without an interpreter line, with its arguments" {
 	echo 'echo "$1-$2"; exit 3' >"$BATS_TEST_TMPDIR/script"
 	chmod +x "$BATS_TEST_TMPDIR/script"
 	fsn -s 3 run "$LIB:fix_add" -- "$BATS_TEST_TMPDIR/script" a 'b c'
 	assert_output "a-b c"
 }
 
-@test "a signal that run gets is COMMAND's, and then the table is shown" {
+@test "run: COMMAND gets the signals sent to run, and then the table is shown" {
 	# A shell's jobs in the background ignore this one.
 	start_bg r env --default-signal=INT "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
 	wait_line r '^blocked '
@@ -297,7 +297,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	nothing_left
 }
 
-@test "COMMAND has run's input, its signals as they were, and no descriptor of it" {
+@test "run: COMMAND inherits run's input and signal settings, but no descriptor" {
 	local tells='cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/self/fd | xargs' alone
 
 	capture bash -c 'echo hello | "$@"' bash bash -c "$tells"
@@ -306,7 +306,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	assert_output "$alone"
 }
 
-@test "run -d around COMMAND shows the table then, and waits for COMMAND" {
+@test "run: -d with COMMAND shows the table after that time, and waits for COMMAND" {
 	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -d 0.1 -- "$FIX/call" hang 1
 	poll_until grep -q '^fix_hang ' "$(bg_err r)"
 	poll_until nothing_left
@@ -315,7 +315,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	assert_output_match '^result fix_hang calls=1 '
 }
 
-@test "a library that COMMAND loads later is counted from its first call, with its children's" {
+@test "run: a library loaded later is counted from the first call, also in children" {
 	local lib=$BATS_TEST_TMPDIR/late.so.1
 
 	cp "$FIX/libfix.so" "$lib"
@@ -326,7 +326,7 @@ result fix_add calls=1 sum=1 wrong=0"
 	assert_eq "$(calls_of fix_alias_a)" 5
 }
 
-@test "libraries of COMMAND's own environment are found: wheels and conda's" {
+@test "run: finds libraries in COMMAND's environment of wheels or conda" {
 	local env=$BATS_TEST_TMPDIR/env lib
 
 	mkdir -p "$env/bin" "$env/lib/python3.11/site-packages/nvidia/late/lib"
@@ -689,7 +689,7 @@ start_held() { # CALLS
 	assert_stderr_match 'calls of 5 children are not counted'
 }
 
-@test "a FUNCTION without a library is found in the program, a system call, or a library" {
+@test "run: FUNCTION without a library is searched in program, system calls, libraries" {
 	fsn run fix_add -- "$FIX/call" add 3
 	assert_stderr_match '^fix_add +3 '
 	fsn run main fix_add -- "$FIX/call" add 3
@@ -728,7 +728,7 @@ start_held() { # CALLS
 	assert_eq "$(calls_of acct) $(calls_of atoi)" "2 2"
 }
 
-@test "a signal that ends COMMAND is named, with the calls that it ended" {
+@test "run: names the signal that ended COMMAND, and the calls that it ended" {
 	local pid
 
 	start_bg r "$FUNCSNOOP" run "$FIX/call:main" "$LIB:fix_hang" -- "$FIX/call" hang 1
@@ -771,14 +771,14 @@ in_hang() {
 	assert_json '[.[0].functions[].library]' "[\"$lib/libownprog.so\"]"
 }
 
-@test "--without children keeps to COMMAND itself" {
+@test "run: --without children counts only COMMAND itself" {
 	fsn run "$LIB:fix_add" --without children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
 	refute_stderr_match 'has ended'
 	assert_eq "$(calls_of fix_add)" 5
 	nothing_left
 }
 
-@test "attach --children counts what a process starts from then on" {
+@test "attach: --children counts calls of children started later" {
 	start_bg w sh -c "read x; '$FIX/call' --manyprocs 20 add 1; read x"
 	fsn attach g fix_add --lib "$LIB" --pid "$(bg_pid w)" --children
 	tell w
@@ -804,7 +804,7 @@ in_hang() {
 
 # --- killed ----------------------------------------------------------------------------------
 
-@test "run that is killed at any moment leaves nothing" {
+@test "run: killed at any moment, it leaves nothing" {
 	local ms i lib
 
 	ms=$(ms_of "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10)
@@ -853,7 +853,7 @@ counts_no_more() { # GROUP
 }
 
 # The one test that waits for the lease to run out.
-@test "when its cgroup is killed the programs stop counting by lease, and the next command clears" {
+@test "run: after its cgroup is killed, the lease ends and list removes the group" {
 	local group
 
 	need_tool bpftool
@@ -873,7 +873,7 @@ counts_no_more() { # GROUP
 	no_groups
 }
 
-@test "when COMMAND is killed the table is shown, and nothing is left" {
+@test "run: shows the table if COMMAND is killed, and leaves nothing" {
 	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
 	wait_line r '^blocked '
 	kill -KILL "$(sed -n 's/^blocked //p' "$(bg_out r)")"

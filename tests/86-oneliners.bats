@@ -70,7 +70,7 @@ has_shown() {
 	esac
 }
 
-@test "each of bcc's one-liners on user functions is one run, and shows its calls" {
+@test "one-liners: each of bcc's on user functions is one run, and shows its calls" {
 	local line pid theirs=0
 
 	need_copy
@@ -108,7 +108,7 @@ has_shown() {
 
 # Alone: run probes the linker, where the debugger has a breakpoint.
 # bats test_tags=alone
-@test "a run counts what a debugger counts: every malloc of ls" {
+@test "run: counts every malloc of ls, as a debugger does" {
 	local calls hits
 
 	need_copy
@@ -144,7 +144,7 @@ c"
 	assert_eq "$calls" "$hits" "calls of malloc, and gdb's hits"
 }
 
-@test "each of bcc's one-liners on events and system calls is one run" {
+@test "one-liners: each of bcc's on events and system calls is one run" {
 	local events line cnt=0
 
 	need_bpf

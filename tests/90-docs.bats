@@ -98,7 +98,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done
 }
 
-@test "the help of a command has every option" {
+@test "help: lists every option of the command" {
 	local c name
 
 	for c in $(commands_with_page); do
@@ -109,7 +109,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done
 }
 
-@test "every command has a file, a man page, and no page is left over" {
+@test "man: every command has a source file and a page, and every page a command" {
 	same "man pages" "$(commands_with_page)" \
 		"$(cd "$ROOT/man" && printf '%s\n' funcsnoop-*.8 | sed 's/^funcsnoop-//; s/\.8$//' | sort)"
 	for c in $(commands_with_page); do
@@ -117,7 +117,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done
 }
 
-@test "funcsnoop(8) has every command, and refers to every page" {
+@test "man: funcsnoop(8) has every command, and refers to every page" {
 	same "commands" "$(commands)" \
 		"$(sed -n '/^\.Sh COMMANDS/,/^\.Sh OPTIONS/p' "$ROOT/man/funcsnoop.8" |
 			sed -En 's/^\.It Cm ([a-z]+).*/\1/p' | sort)"
@@ -126,7 +126,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 			sed -En 's/^\.Xr (funcsnoop[a-z-]*) ([578]).*/\1.\2/p' | sort)"
 }
 
-@test "the completion has every command" {
+@test "completion: offers every command" {
 	same "commands" "$(commands)" "$(completed "")"
 	same "commands after help" "$(commands)" "$(completed help "")"
 }
@@ -141,7 +141,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 
 # --- options ---------------------------------------------------------------------------
 
-@test "every option of a command is in its man page, with its short form" {
+@test "man: every option of a command is in its page, with its short form" {
 	local c bad=0
 
 	for c in $(commands_with_page); do
@@ -155,7 +155,7 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	return $bad
 }
 
-@test "every global option is in funcsnoop(8), and after every command" {
+@test "man: global options are in funcsnoop(8), and in the help of every command" {
 	local c
 
 	same "options before a command and in funcsnoop(8)" \
@@ -170,7 +170,7 @@ version" \
 		"$(comm -23 <(help_long) <(shared_long))"
 }
 
-@test "every option is completed, with its short form" {
+@test "completion: offers every option, with its short form" {
 	local c bad=0
 
 	for c in '' $(commands_with_page); do
@@ -198,7 +198,7 @@ version" \
 	done
 }
 
-@test "the values of options are completed, and in the man page" {
+@test "completion: offers the values of options that help and the man page have" {
 	local c o word
 
 	while read -r c o; do
@@ -221,7 +221,7 @@ version" \
 
 # --- pages -------------------------------------------------------------------------------
 
-@test "the man pages are clean" {
+@test "man: mandoc prints no warning for the pages" {
 	need_tool mandoc
 	# References to pages that are not installed do not matter.
 	capture -s any mandoc -T lint "$ROOT"/man/*.[578]
@@ -230,7 +230,7 @@ $stderr") || true
 	assert_output ""
 }
 
-@test "the man pages are clean for groff, too" {
+@test "man: groff prints no warning for the pages" {
 	local page
 
 	need_tool groff
@@ -241,7 +241,7 @@ $stderr") || true
 	done
 }
 
-@test "files and make targets that README and CONTRIBUTING name are there" {
+@test "docs: files and make targets in README and CONTRIBUTING exist" {
 	local doc name
 
 	for doc in "$README" "$ROOT/.github/CONTRIBUTING.md"; do
@@ -300,7 +300,7 @@ same_keys() { # SECTION DOCUMENT...
 	same "keys of $1" "$(page_keys "$1")" "$(printf '%s\n' "${@:2}" | json_keys)"
 }
 
-@test "funcsnoop-json(5) has every key of documents that need no privilege, and no other" {
+@test "man: funcsnoop-json(5) has exactly the keys of documents that need no privilege" {
 	local calls
 
 	need_tool jq
@@ -327,7 +327,7 @@ same_keys() { # SECTION DOCUMENT...
 		'[["error","groups"],["aliases","functions","group","libraries","missing","overhead"]]'
 }
 
-@test "funcsnoop-json(5) has every key of documents on groups, and no other" {
+@test "man: funcsnoop-json(5) has exactly the keys of documents on groups" {
 	local slow
 
 	need_bpf
@@ -367,7 +367,7 @@ same_keys() { # SECTION DOCUMENT...
 }
 
 # A group as another version of the command might have laid it out.
-@test "list --json has the key error for a group that cannot be read, and detach removes it" {
+@test "list: --json has the key error for an unreadable group, and detach removes it" {
 	local meta=$FUNCSNOOP_BPFFS/funcsnoop/k/meta unreadable
 
 	need_bpf

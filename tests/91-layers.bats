@@ -128,7 +128,7 @@ compile_with() { # FILE LINE
 	done
 }
 
-@test "functions of the programs that call each other have room on the smallest stack" {
+@test "bpf: functions that call each other fit the smallest stack" {
 	need_tool python3
 	command -v llvm-objdump llvm-objdump-14 >/dev/null || skip "no llvm-objdump"
 	capture "$ROOT/tests/stackdepth" "$O/bpf/funcsnoop.bpf.o"

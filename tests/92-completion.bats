@@ -25,7 +25,7 @@ assert_words() { # WORD...: exactly these
 	assert_output "$(printf '%s\n' "$@" | sort)"
 }
 
-@test "bash registers it for funcsnoop" {
+@test "completion: bash registers it for funcsnoop" {
 	capture bash --norc -c '. "$1" && complete -p funcsnoop' bash \
 		"$BATS_TEST_DIRNAME/../completions/funcsnoop"
 	assert_output "complete -F _funcsnoop funcsnoop"
@@ -47,7 +47,7 @@ assert_words() { # WORD...: exactly these
 	assert_output ""
 }
 
-@test "options are those of the command, before and after its arguments" {
+@test "completion: options are those of the command, before and after its arguments" {
 	complete_words --v
 	assert_words --version
 	complete_words stats --to
@@ -67,7 +67,7 @@ assert_words() { # WORD...: exactly these
 	assert_output ""
 }
 
-@test "after -- nothing is an option" {
+@test "completion: offers no option after --" {
 	complete_words stats -- --s
 	assert_output ""
 }
@@ -165,7 +165,7 @@ complete_pids() { # TYPE WORD...
 	wait_bg two
 }
 
-@test "keys of groups after --by of stats" {
+@test "completion: offers keys after --by, for stats those of groups" {
 	need_bpf
 	fsn attach keyed "$FIX/libfix.so:fix_add" --key arg1,caller
 	fsn attach other "$FIX/libfix.so:fix_add" --key thread
@@ -180,7 +180,7 @@ complete_pids() { # TYPE WORD...
 	fsn detach --all
 }
 
-@test "presets after attach, the user's own too" {
+@test "completion: offers presets after attach, also the user's own" {
 	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \
 		>"$XDG_CONFIG_HOME/funcsnoop/presets/zzmine.json"
@@ -241,7 +241,7 @@ complete_line() { # LINE
 	assert_stderr ""
 }
 
-@test "arguments of the functions on the line, where it is known what they are called" {
+@test "completion: offers names of arguments of the functions on the line, if known" {
 	complete_line "attach my $FIX/proto:pr_copy --by d"
 	assert_output dir
 	complete_line "attach my $FIX/proto:pr_copy --by dir,pa"
@@ -256,7 +256,7 @@ after"
 	assert_output ""
 }
 
-@test "C++ names and LIB:FUNCTION, of which bash replaces what follows the colon" {
+@test "completion: offers C++ names and LIB:FUNCTION, from the last colon on" {
 	complete_line "attach my $FIX/libfix.so:fix_al"
 	assert_words fix_alias_a
 	need_fixture libhazcxx.so
@@ -272,7 +272,7 @@ after"
 	assert_words forward
 }
 
-@test "targets of the kernel and probes of a file, also where they are only listed" {
+@test "completion: offers kernel targets and USDT probes, also for list targets" {
 	local events
 
 	events=$(realpath "$FIX/events")
@@ -296,7 +296,7 @@ after"
 	}
 }
 
-@test "functions of a preset" {
+@test "completion: offers functions of a preset" {
 	need_cuda
 	complete_words attach cuda --lib "$CUDART" cudaGetDeviceC
 	assert_words cudaGetDeviceCount
@@ -352,7 +352,7 @@ after"
 	assert_words fix_alias_a
 }
 
-@test "file names that a shell would run are only names" {
+@test "completion: runs no command in a file name" {
 	mkdir "$BATS_TEST_TMPDIR/evil"
 	cd "$BATS_TEST_TMPDIR/evil"
 	touch '$(touch gotcha)' 'a;touch gotcha'
@@ -362,7 +362,7 @@ after"
 	[[ ! -e gotcha ]]
 }
 
-@test "groups that are pinned, in this bpffs or another" {
+@test "completion: offers pinned groups, of this bpffs or another" {
 	need_bpf
 	fsn attach one fix_add --lib "$FIX/libfix.so"
 	fsn attach two-2 fix_add --lib "$FIX/libfix.so"
@@ -390,7 +390,7 @@ after"
 	assert_output ""
 }
 
-@test "without privilege, or without the program, it is silent" {
+@test "completion: prints nothing without privilege or without the program" {
 	complete_words --bpffs /nowhere stats ""
 	assert_output ""
 	FUNCSNOOP=/nowhere/funcsnoop complete_words stats ""

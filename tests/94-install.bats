@@ -65,7 +65,7 @@ expected_files() { # PREFIX [SUFFIX]
 	assert_stderr_match "missing tools: nosuch\. On Debian: apt install clang"
 }
 
-@test "make install puts program, pages and completion below DESTDIR and PREFIX" {
+@test "install: puts program, pages and completion below DESTDIR and PREFIX" {
 	local root=$BATS_TEST_TMPDIR/root
 
 	in_source install DESTDIR="$root"
@@ -109,7 +109,7 @@ calls_of() { # TEXT
 	poll_until no_test_processes
 }
 
-@test "make uninstall leaves nothing, and what others have put there" {
+@test "uninstall: removes what install added, and leaves other files" {
 	local root=$BATS_TEST_TMPDIR/root
 
 	in_source install DESTDIR="$root" PREFIX=/opt/fsn
@@ -230,7 +230,7 @@ make_root() { # DIR
 	done
 }
 
-@test "the package is installed into a clean root, runs there, and is removed" {
+@test "deb: the package is installed into a clean root, runs there, and is removed" {
 	local root=$BATS_TEST_TMPDIR/root before c
 
 	need_root
@@ -270,7 +270,7 @@ make_root() { # DIR
 	[[ ! -d $root/usr/share/doc/funcsnoop ]]
 }
 
-@test "a package whose dependencies are not there is not installed" {
+@test "deb: dpkg refuses the package without its dependencies" {
 	local root=$BATS_TEST_TMPDIR/root
 
 	need_root

@@ -90,7 +90,7 @@ need_pod() {
 	start_job
 }
 
-@test "the DaemonSet's containers have what they need of the node, and no more" {
+@test "pods: the DaemonSet's containers have the privileges that they need, and no more" {
 	local name cap script
 
 	need_pod
@@ -178,7 +178,7 @@ answers() { # PORT
 	[[ $output == "HTTP/1.1 200 OK"* ]]
 }
 
-@test "the container that serves listens by the command that it has" {
+@test "pods: the command of the serve container listens and answers" {
 	local port command
 
 	need_pod

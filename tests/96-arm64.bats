@@ -3,7 +3,7 @@
 
 load helpers
 
-@test "a package made on another machine is for arm64, and depends on that one's libraries" {
+@test "arm64: a cross-built package is for arm64, and depends on arm64 libraries" {
 	local tree=$BATS_TEST_TMPDIR/tree deb file
 
 	[[ -n ${SYSROOT-} ]] || skip "make check-arm64 builds for arm64"

@@ -136,7 +136,7 @@ refusing() {
 	done
 }
 
-@test "the workflow's commands exist, and its actions are what they were" {
+@test "suite: the workflow's make targets exist, and its actions are pinned by hash" {
 	local dir=$BATS_TEST_DIRNAME/.. target
 
 	need_tool python3 jq
