@@ -13,7 +13,7 @@ names() { # functions of the group that $output tells of
 
 # --- how functions are named ----------------------------------------------------------
 
-@test "functions by name are counted, each for itself" {
+@test "attach: functions selected by name are counted separately" {
 	need_bpf
 	fsn attach g fix_add fix_ret fix_void --lib "$LIB"
 	assert_stderr ""
@@ -42,7 +42,7 @@ fix_ret 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "--regex takes what the expression finds" {
+@test "attach: --regex selects the functions whose names match" {
 	need_bpf
 	fsn attach g -r '^fix_(add|ret)$' --lib "$LIB" --json
 	assert_eq "$(names)" "fix_add fix_ret"
@@ -102,7 +102,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	fsn detach g
 }
 
-@test "name+0xOFF at an instruction inside is only counted, and between two it is refused" {
+@test "attach: name+0xOFF is counted without times, and fails between instructions" {
 	need_bpf
 	need_arch x86_64
 	fsn attach g fix_add+0x3 --lib "$LIB" --json
@@ -114,7 +114,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_stderr_match "^funcsnoop attach: cannot probe 'fix_add\+0x1' .*middle of an instruction"
 }
 
-@test "funccount's notation names the library with the function" {
+@test "attach: LIBRARY:FUNCTION, as in funccount, selects a function of that library" {
 	need_bpf
 	fsn attach g "$LIB:fix_add" "p:$FIX/libengine.so:eng_leaf" --json
 	assert_eq "$(names)" "eng_leaf fix_add"
@@ -125,7 +125,7 @@ fix_add 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "C++ names select functions, with and without arguments" {
+@test "attach: C++ names select functions, with and without arguments" {
 	need_bpf
 	fsn attach g 'hz::over' 'hz::Linear::forward(double)' --lib "$FIX/libhazcxx.so" --json
 	assert_json '[.[0].functions[] | [.symbol, (.demangled | startswith("hz::"))]]
@@ -143,7 +143,7 @@ fix_add 10 0 10 0 0 0"
 
 # Alone, because all processes are searched for libraries by name.
 # bats test_tags=alone
-@test "a library is found by path, soname and stem" {
+@test "attach: --lib finds a library by path, soname and stem" {
 	local lib
 
 	need_bpf
@@ -159,7 +159,7 @@ fix_add 10 0 10 0 0 0"
 
 # Alone, because all processes are searched for libraries by name.
 # bats test_tags=alone
-@test "a library that only a running process has is found in its mappings" {
+@test "attach: --lib finds a library in the mappings of a running process" {
 	need_bpf
 	start_bg call "$FIX/call" --wait add 10
 	wait_ready call
@@ -174,7 +174,7 @@ fix_add 10 0 10 0 0 0"
 	fsn detach --all
 }
 
-@test "different files are probed each, the same file once" {
+@test "attach: each file is probed once, also if several --lib name it" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --lib "$REAL" --lib "$FIX/stripped/libfix.so.1" --json
 	assert_json '.[0].functions | map([.name, .library])' \
@@ -187,7 +187,7 @@ fix_add 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "functions of a static executable are probed in it" {
+@test "attach: functions of a static executable are counted" {
 	need_bpf
 	fsn attach g fix_add fix_nested --lib "$FIX/call-static"
 	capture "$FIX/call-static" add 100
@@ -197,7 +197,7 @@ fix_nested 4 0 4 0 0 0"
 	fsn detach g
 }
 
-@test "a stripped library has its exported functions, a debug file brings back the others" {
+@test "attach: a stripped library has exported functions, and others with a debug file" {
 	local kind
 
 	need_bpf
@@ -217,7 +217,7 @@ fix_local 10 0 10 0 0 0"
 	assert_stderr_match "^funcsnoop attach: no function 'fix_local' in "
 }
 
-@test "a library that is loaded and unloaded again is counted each time" {
+@test "attach: calls are counted each time a program loads the library again" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	capture "$FIX/dlcall" "$REAL" fix_add 10 5
@@ -240,7 +240,7 @@ fix_local 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "sixteen threads of four processes at once lose no call" {
+@test "attach: sixteen threads in each of four processes lose no call" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	capture "$FIX/call" --procs 4 --threads 16 add 100
@@ -251,7 +251,7 @@ fix_local 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "children by fork, vfork and posix_spawn are counted" {
+@test "attach: calls of children of fork, vfork and posix_spawn are counted" {
 	local how
 
 	need_bpf
@@ -283,7 +283,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--exit none is the same for functions that are followed otherwise" {
+@test "attach: --exit none counts calls without timing them" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --exit none --json
 	assert_json '.[0].functions[0].exit' none
@@ -299,7 +299,7 @@ fix_fail 10 0 - 0 0 10"
 	assert_json '.[0].functions[0].exit_why | test("exception")' false
 }
 
-@test "--site entry leaves the probe at the entry" {
+@test "attach: --site entry keeps the probe at the entry" {
 	need_arch x86_64
 	fsn attach g asm_endbr_push --lib "$FIX/libinsn.so" --dry-run --json
 	assert_json '.[0].functions[0] | .site_offset - .offset' 4
@@ -312,7 +312,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--no-processes keeps no statistics of processes" {
+@test "attach: --no-processes keeps no statistics of processes" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --no-processes
 	capture "$FIX/call" --procs 2 add 10
@@ -322,7 +322,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--slow marks calls by a length for all and by one for each function" {
+@test "attach: --slow marks slow calls by one threshold, or by one for each function" {
 	need_bpf
 	fsn attach g fix_add fix_sleep_us fix_ret --lib "$LIB" --slow 3600s --slow fix_sleep_us=20ms \
 		--slow 'fix_r*=0ns'
@@ -356,7 +356,7 @@ fix_fail 10 0 - 0 0 10"
 
 # --- groups' names ----------------------------------------------------------------------
 
-@test "a second group of the same name is refused and changes nothing" {
+@test "attach: a second group of the same name fails and changes nothing" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	capture "$FIX/call" add 10
@@ -384,7 +384,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach g
 }
 
-@test "--name pins under another name" {
+@test "attach: --name gives the group another name" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --name other --json
 	assert_json '.[0].group' other
@@ -394,7 +394,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn detach other
 }
 
-@test "groups count on their own, also on one function" {
+@test "attach: groups on one function count independently" {
 	need_bpf
 	fsn attach a fix_add --lib "$LIB"
 	capture "$FIX/call" add 5
@@ -410,7 +410,7 @@ fix_fail 10 0 - 0 0 10"
 
 # --- --dry-run ----------------------------------------------------------------------------
 
-@test "--dry-run explains, attaches nothing and needs no privilege" {
+@test "attach: --dry-run explains, attaches nothing and needs no privilege" {
 	local as_nobody=()
 
 	need_unprivileged "$REAL"
@@ -486,7 +486,7 @@ plus 10 0 10 0 0 0"
 	fsn detach mine
 }
 
-@test "errors of a configuration are refused with line and column, and nothing is attached" {
+@test "attach: an invalid configuration fails with line and column and attaches nothing" {
 	need_bpf
 	write_config
 	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/config.json" nosuch
@@ -519,7 +519,7 @@ plus 10 0 10 0 0 0"
 
 # --- a real library ------------------------------------------------------------------------
 
-@test "the cuda preset counts a real runtime's calls, and its errors by name" {
+@test "attach: the cuda preset counts calls of a real runtime, and its errors by name" {
 	local code
 
 	need_bpf
@@ -647,7 +647,7 @@ funcsnoop attach: 1 of 3 files of '$dir' failed"
 	assert_stderr_match '^funcsnoop attach: --config with a directory takes no GROUP'
 }
 
-@test "other stacks, and a cgroup that was made again, are another group to --refresh" {
+@test "attach: --refresh re-attaches for another --stacks or a re-created cgroup" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB" --stacks all
 	fsn attach g fix_add --lib "$LIB" --stacks all --refresh

@@ -136,7 +136,7 @@ run_end() { # NAME
 	wait_bg "$1"
 }
 
-@test "each group of a configuration is explained, also where one would fail" {
+@test "dry run: explains each group of a configuration, also if one would fail" {
 	cat >"$HERE/groups.json" <<-END
 	{ "a_sym": { "plus": "fix_add" }, "b_sym": { "none": "nosuch" },
 	  "c_sym": { "ret": "fix_ret" }, "lib": "$LIB" }
@@ -154,7 +154,7 @@ run_end() { # NAME
 		'[["a",["plus"],[]],["b",[],["none"]],["c",["ret"],[]]]'
 }
 
-@test "a preset's functions that the library lacks are missing, and the status is 0" {
+@test "dry run: lists functions of a preset that the library lacks, status 0" {
 	need_cuda
 	fsn attach cuda --lib "$CUDART" --dry-run --json
 	assert_json_true '.[0] | (.missing | length) + (.functions | length) > 400'

@@ -73,7 +73,7 @@ need_overlay() {
 	overlay one 2>/dev/null || skip "no overlayfs here"
 }
 
-@test "a library on overlayfs is found by process, by name and by path, and counted" {
+@test "find: a library on overlayfs is found by process, name and path" {
 	local lib=$HERE/one/libonlyhere.so.1
 
 	need_overlay
@@ -104,7 +104,7 @@ overlay_of_two() { # NAME
 		"xino=on,lowerdir=$HERE/layers/lower,upperdir=$HERE/other/upper,workdir=$HERE/other/work"
 }
 
-@test "a file below an overlay of several file systems is probed once" {
+@test "find: a file below an overlay of several file systems is probed once" {
 	need_overlay
 	overlay_of_two three
 	start_with one "$HERE/one/libonlyhere.so.1" 10
@@ -117,7 +117,7 @@ overlay_of_two() { # NAME
 	fsn detach g
 }
 
-@test "one file below two overlays is probed once, and again once it is copied up" {
+@test "find: a file below two overlays is probed once, and twice after a copy to one of them" {
 	local lower=$HERE/layers/lower/libonlyhere.so.1
 
 	need_overlay
@@ -146,7 +146,7 @@ $HERE/two/libonlyhere.so.1"
 
 # --- other mount namespaces -----------------------------------------------------------------
 
-@test "a library that only another mount namespace has is found, shown and counted" {
+@test "find: a library of another mount namespace is found, shown and counted" {
 	local shown pid
 
 	need_bpf
@@ -173,7 +173,7 @@ $HERE/two/libonlyhere.so.1"
 	assert_stderr_match "libonlyhere.so.1': No such file or directory$"
 }
 
-@test "a library in a chroot is found by the path that is right in there" {
+@test "find: a library in a chroot is found by its path inside the chroot" {
 	local pid
 
 	need_bpf
@@ -189,7 +189,7 @@ $HERE/two/libonlyhere.so.1"
 }
 
 # A process can replace the path of its library by any kind of file.
-@test "links, pipes and devices in a hostile container do nothing" {
+@test "find: links out of a hostile container, pipes, devices and directories are rejected" {
 	local root=$HERE/root lib
 
 	need_bpf
@@ -217,7 +217,7 @@ $HERE/two/libonlyhere.so.1"
 
 # --- files that are gone or swapped -----------------------------------------------------------
 
-@test "a deleted library is probed through its mapping, in every kind of link" {
+@test "find: a deleted library is probed through its mapping, for each kind of link" {
 	local lib=$HERE/libonlyhere.so.1 link pid
 
 	need_bpf
@@ -270,7 +270,7 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 
 # --- several files ----------------------------------------------------------------------------
 
-@test "wheels' copies with hashed names are found when a process maps them" {
+@test "find: libraries of Python wheels with hashed names are found in processes" {
 	local a=$HERE/site-packages/nvidia/cuda_runtime/lib/libonlyhere-3ab2c1.so.12
 	local b=$HERE/env/lib/python3.11/site-packages/some.libs/libonlyhere-5d1e27f4.so.12.8.90
 
@@ -294,7 +294,7 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 	fsn detach g
 }
 
-@test "one file under several paths is probed once" {
+@test "find: one file under several paths is probed once" {
 	local lib=$HERE/a/libonlyhere.so.1
 
 	need_bpf
@@ -318,7 +318,7 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 
 # --- programs -----------------------------------------------------------------------------------
 
-@test "a program is found by its name in PATH, and by its name in a process" {
+@test "find: a program is found by its name in PATH or in a process" {
 	need_bpf
 	mkdir "$HERE/bin"
 	cp "$FIX/call-static" "$HERE/bin/onlyhere-call"
@@ -335,7 +335,7 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 	fsn detach --all
 }
 
-@test "the CUDA runtime that is linked into a program is counted with the cuda preset" {
+@test "find: the cuda preset counts calls of a runtime that is linked into the program" {
 	local static
 
 	need_bpf

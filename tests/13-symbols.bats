@@ -53,7 +53,7 @@ assert_clean() { # no byte that steers a terminal, and valid UTF-8
 hint: did you mean 'fix_ver@FIX_2' or 'fix_ver@FIX_1'"
 }
 
-@test "an IFUNC is refused by name, and what it may stand for is suggested" {
+@test "symbols: an IFUNC is refused, and a hint names its implementations or debug symbols" {
 	dry -s 1 fix_ifunc --lib "$LIB"
 	assert_stderr "funcsnoop attach: function 'fix_ifunc' in $REAL can't be probed: an IFUNC: which implementation runs is decided by each process
 hint: its implementations have no names here: install the debug symbols of the library"
@@ -98,7 +98,7 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 	fsn detach g
 }
 
-@test "a glob leaves out cold parts and PLT stubs" {
+@test "symbols: a glob skips cold parts and PLT stubs" {
 	need_fixture hazcxx
 	dry '*' --lib "$FIX/call" --json
 	assert_json '.[0].functions | map(select(.name | test("@plt|[.]cold"))) | length' 0
@@ -115,7 +115,7 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 	assert_output_match '^[^ ]*:_init '
 }
 
-@test "notation of bcc and bpftrace, in all its forms" {
+@test "symbols: all forms of the notation of bcc and bpftrace select the function" {
 	local text lib=$BATS_TEST_TMPDIR/libonlyhalf.so
 
 	cp "$REAL" "$lib"
@@ -136,7 +136,7 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 
 # --- files without sections ---------------------------------------------------------------------
 
-@test "a library without section headers has its exported functions" {
+@test "symbols: a library without section headers has its exported functions" {
 	local lib=$BATS_TEST_TMPDIR/libfix.so.1 want
 
 	dry 'fix_*' --lib "$FIX/stripped/libfix.so.1" --json
@@ -331,7 +331,7 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 	fsn detach g
 }
 
-@test "a debug file of another build is not believed" {
+@test "symbols: a debug file with a wrong checksum is ignored" {
 	local dir=$BATS_TEST_TMPDIR
 
 	need_tool objcopy
@@ -345,7 +345,7 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 
 # --- hostile files ---------------------------------------------------------------------------------
 
-@test "names that are no text reach neither the terminal nor a JSON document raw" {
+@test "symbols: bytes of names that are not text reach neither the terminal nor JSON" {
 	local dir=$BATS_TEST_TMPDIR lib
 
 	need_tool iconv
@@ -451,7 +451,7 @@ pages_cached() { # FILE: in the page cache
 }
 
 # Far more than it takes: what grows with the square of the number would miss it.
-@test "five thousand functions take their time, and no more" {
+@test "symbols: a dry run of 5,000 functions uses at most 10 s of CPU time" {
 	local lib=$BATS_TEST_TMPDIR/libmany.so user sys
 
 	need_tool cc

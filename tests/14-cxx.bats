@@ -17,7 +17,7 @@ dry_names() { # FUNCTION...: the names that these are found under, a line each
 	output=$(json '.[0].functions | map(.name) | sort[]')
 }
 
-@test "C++ names may leave out arguments, template arguments and both" {
+@test "c++: names can omit arguments, template arguments or both" {
 	need_fixture cartcall
 	dry_names shop::Cart::total
 	assert_output "shop::Cart::total"
@@ -80,7 +80,7 @@ shop::Cart::add_all<short>"
 	refute_stderr_match "did you mean"
 }
 
-@test "a glob of symbols has demangled names" {
+@test "c++: a glob or an expression that matches symbols shows demangled names" {
 	need_fixture cartcall
 	dry_names '*Cart*add*'
 	assert_output_line "shop::Cart::add(long)"
@@ -90,7 +90,7 @@ shop::Cart::add_all<short>"
 	assert_json '.[0].functions | map(.name)' '["shop::Cart::total"]'
 }
 
-@test "a table of a pipe has short names that differ" {
+@test "c++: a table in a pipe has short names that differ" {
 	need_cart
 	fsn attach g 'shop::Cart::*' --lib "$CART"
 	fsn stats g --all
@@ -100,7 +100,7 @@ shop::Cart::add_all<short>"
 	fsn detach g
 }
 
-@test "every method of a class is counted, each for itself" {
+@test "c++: methods of a class are counted separately" {
 	need_cart
 	fsn attach g 'shop::Cart::*' --lib "$CART"
 	capture "$FIX/cartcall" plain 40
@@ -112,7 +112,7 @@ shop::Cart::add_all<short>"
 	fsn detach g
 }
 
-@test "a method that 50 of 200 calls leave by an exception: 200 calls, 150 returns" {
+@test "c++: calls of a method that throw are abandoned, and the others return" {
 	local link lib
 
 	need_cart
@@ -133,7 +133,7 @@ shop::Cart::add_all<short>"
 	fsn detach g
 }
 
-@test "a misspelled method is answered with the nearest ones" {
+@test "c++: a misspelled method gets the nearest one as a hint" {
 	need_fixture cartcall
 	fsn -s 1 attach g shop::Cart::totl --lib "$CART" --dry-run
 	assert_stderr "funcsnoop attach: no function 'shop::Cart::totl' in $CART
@@ -142,7 +142,7 @@ hint: did you mean 'shop::Cart::total'"
 
 # --- libtorch ------------------------------------------------------------------------------
 
-@test "a hint for the name of a scope has its members, the shortest name first" {
+@test "c++: a hint for the name of a scope has its members, the shortest name first" {
 	fsn -s 1 attach g hz::Linear --lib "$FIX/libhazcxx.so" --dry-run
 	assert_stderr_match "^hint: did you mean 'hz::Linear::Linear' or 'hz::Linear::make'$"
 	fsn -s 1 attach g hz --lib "$FIX/libhazcxx.so" --dry-run
@@ -163,7 +163,7 @@ torch_numbers() {
 		.untimed])' "$1"
 }
 
-@test "torch's LinearImpl::forward of which 50 of 200 calls throw is counted right" {
+@test "torch: 200 forward calls with 50 exceptions have 150 returns" {
 	need_torch
 	fsn attach g $FORWARD --lib torch_cpu
 	assert_ends g early
@@ -177,7 +177,7 @@ torch_numbers() {
 	fsn detach g
 }
 
-@test "every function of the libtorch preset has its calls timed" {
+@test "torch: calls of each function of the libtorch preset are timed" {
 	need_torch
 	fsn attach libtorch --name g --dry-run --json
 	assert_json '[.[0].functions[] | select(.refused or .exit == "none"

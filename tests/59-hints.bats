@@ -102,7 +102,7 @@ hint_table() {
 		hint: 'funcsnoop help%s%s' shows the usage\n|wrong usage|wrong usage names a command that shows the usage
 		in flight: %s; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
 		it is part of funcsnoop: name its path with --lib|gpu: without libfuncsnoop-gpu.so next to the program|a program without its library for GPUs is given the path
-		its implementations have no names here: install the debug symbols of the library|an IFUNC of a stripped library|13-symbols: an IFUNC is refused by name, and what it may stand for is suggested
+		its implementations have no names here: install the debug symbols of the library|an IFUNC of a stripped library|13-symbols: symbols: an IFUNC is refused, and a hint names its implementations or debug symbols
 		leave out --probe link to use the best links that it has|--link of a kind that the kernel lacks|a link kind that the kernel lacks is left out
 		name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory|--bpffs with another directory|a directory that is no bpffs
 		name it with --lib LIB, or in a configuration with the key "lib" or "libs"|a FUNCTION without a library|a system call without prefix, and a FUNCTION without a group
@@ -178,7 +178,7 @@ hint_table() {
 		%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where|stack of a process with a thread that runs|31-stack: stack: threads with the same stack are one block of lines
 		group '%s' was above its overhead of %g %%: not all calls of %zu function%s were timed; 'funcsnoop stats %s' names them|list of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
 		to leave such functions out:%s --replace|stats of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
-		with --pid give a path that /proc/%d/maps shows|--lib /proc/PID/exe with --pid|12-find: a deleted library is probed through its mapping, in every kind of link
+		with --pid give a path that /proc/%d/maps shows|--lib /proc/PID/exe with --pid|12-find: find: a deleted library is probed through its mapping, for each kind of link
 		preset '%s': '--with memory' tracks live bytes; the overhead is not limited then|run malloc of all processes|29-memory-exit: memory: run tracks live bytes by default for a preset of allocators
 		known are %s|--fail-if with an unknown figure|words of --fail-if are those that the hint lists
 	END
