@@ -71,7 +71,7 @@ modes() { # NAME...
 	(cd "$FOLDER" && stat -c '%n %a %u %g' "$@")
 }
 
-@test "without the options a group is for its owner alone" {
+@test "access: by default only the owner can read a group" {
 	need_readers
 	fsn attach g fix_add --lib "$LIB"
 	assert_eq "$(modes . g g/stats g/slow)" ". 700 0 0
@@ -87,7 +87,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	fsn detach g
 }
 
-@test "a group of users reads exact statistics without privilege" {
+@test "access: readers in the user group see exact statistics without privileges" {
 	local mine
 
 	need_readers
@@ -147,7 +147,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	fsn detach g
 }
 
-@test "slow calls, arguments and calls in flight are not for readers" {
+@test "access: readers cannot see slow calls, arguments and calls in flight" {
 	local map
 
 	need_readers
@@ -222,7 +222,7 @@ hint: attach the group again with --replace --share 0644,all to share them"
 	fsn detach g
 }
 
-@test "readers change nothing" {
+@test "access: readers cannot change a group" {
 	local before file
 
 	need_readers
@@ -262,7 +262,7 @@ hint: only root and the owner of '$FOLDER' may"
 	fsn detach g
 }
 
-@test "other users than the group's read nothing, unless the mode is for all" {
+@test "access: users outside the user group can read only with a mode for all" {
 	need_readers
 	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
 	READER_GID=64322 read_as -s 1 stats g
@@ -278,7 +278,7 @@ hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	fsn detach g
 }
 
-@test "two groups of users, and groups that one of them may not read" {
+@test "access: each user group reads its own group, and the other one shows an error" {
 	need_readers
 	fsn attach one fix_add --lib "$LIB" --owner ":$GID"
 	assert_eq "$(modes . one)" ". 750 0 $GID
@@ -336,7 +336,7 @@ hint: resetting also needs CAP_BPF"
 	fsn detach g
 }
 
-@test "keys that are names of an enumeration are for readers, other values are not" {
+@test "access: readers see keys that are names of an enumeration, but no other values" {
 	local config=$BATS_TEST_TMPDIR/codes.json
 
 	need_readers

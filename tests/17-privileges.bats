@@ -58,7 +58,7 @@ attach_own() { # [-s STATUS] CAPS ARG...
 		"${@:2}"
 }
 
-@test "CAP_BPF and CAP_PERFMON are enough for session and multi links" {
+@test "privileges: CAP_BPF and CAP_PERFMON are enough for session and multi links" {
 	local kind
 
 	need_own_bpffs
@@ -89,7 +89,7 @@ attach_own() { # [-s STATUS] CAPS ARG...
 	with_caps "" "$FUNCSNOOP" --bpffs "$OWN" detach g
 }
 
-@test "the capability that is missing is named" {
+@test "privileges: the hint names the missing capability" {
 	need_own_bpffs
 	attach_own -s 1 ,+bpf
 	assert_stderr "funcsnoop attach: cannot attach group 'g': cannot load programs into the kernel: Operation not permitted
@@ -154,7 +154,7 @@ manual_lines() {
 	sed -n '/^\.Sh PRIVILEGES/,/^\.Sh ENV/p' "$MAN" | sed -n 's/^# //p'
 }
 
-@test "the manual's lines for a user without root work as they stand" {
+@test "privileges: the manual's commands for a user without root work" {
 	local line cnt=0
 
 	need_bpf
@@ -175,7 +175,7 @@ manual_lines() {
 	assert_eq "$(find "$BATS_TEST_TMPDIR/own/funcsnoop" -mindepth 1)" ""
 }
 
-@test "the README's line is the manual's" {
+@test "privileges: the README has the same setpriv command as the manual" {
 	grep -qxF -e "$(manual_lines | grep 'setpriv.* attach ')" "$README"
 }
 
@@ -201,7 +201,7 @@ as_user() { # [-s STATUS] UID CMD...
 	capture "${opts[@]}" setpriv --reuid "$1" --regid "$1" --clear-groups env "${@:2}"
 }
 
-@test "a program with file capabilities reads no user's presets and ignores the environment" {
+@test "privileges: with file capabilities, users' presets and environment are ignored" {
 	local config=$BATS_TEST_TMPDIR/config
 
 	make_capped
@@ -227,7 +227,7 @@ as_user() { # [-s STATUS] UID CMD...
 	as_user -s 126 2 "$CAPPED" feature
 }
 
-@test "a program with file capabilities attaches for its group" {
+@test "privileges: with file capabilities, users of the program's group can attach" {
 	make_capped
 	need_link multi
 	need_own_bpffs

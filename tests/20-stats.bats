@@ -24,7 +24,7 @@ attach_fails() {
 
 # --- JSON -------------------------------------------------------------------------------
 
-@test "the JSON document has every key, with its type, in its order" {
+@test "stats: the JSON document has all keys in order, with their types" {
 	need_bpf
 	attach_fails
 	capture "$FIX/call" --arg 0,2 fail 10
@@ -45,7 +45,7 @@ attach_fails() {
 	fsn detach fails
 }
 
-@test "times of calls that never happened are null" {
+@test "stats: times of functions without calls are null" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	fsn stats g --json
@@ -58,7 +58,7 @@ attach_fails() {
 	fsn detach g
 }
 
-@test "nothing attached is a document without groups, and a remark without --json" {
+@test "stats: without groups, --json prints an empty list; otherwise a remark is printed" {
 	need_bpf
 	fsn stats --json
 	assert_output '{"version":1,"groups":[]}'
@@ -89,7 +89,7 @@ attach_fails() {
 
 # A spinning call lasts at least the requested time and less than 5 times that, plus lost CPU
 # time, which hardly affects the minimum.
-@test "minimum, percentiles and total follow known durations" {
+@test "stats: minimum, percentiles and total match known durations" {
 	need_bpf
 	# A call that loses its CPU may lose it in a probe: what is taken off for that is shared out, and
 	# can be too much by one or two parts in a hundred here.
@@ -133,7 +133,7 @@ attach_fails() {
 	fsn detach g
 }
 
-@test "buckets add up to returns, and processes to calls" {
+@test "stats: buckets add up to the returns, and processes to the calls" {
 	need_bpf
 	# Corrected sums of short calls can be negative; each of them is shown as 0.
 	fsn attach g fix_add fix_ret --lib "$LIB" --raw
@@ -150,7 +150,7 @@ attach_fails() {
 
 # --- errors ------------------------------------------------------------------------------
 
-@test "failed calls are counted by code, with its name" {
+@test "stats: failed calls are counted by code, with its name" {
 	need_bpf
 	attach_fails
 	capture "$FIX/call" --arg 0,2,2,-1,7,9 fail 600
@@ -169,7 +169,7 @@ attach_fails() {
 }
 
 # Bits that the C compiler leaves in the upper half of the register do not belong to an int.
-@test "a result is judged by the width of its type" {
+@test "stats: a call fails or succeeds by the bits of its result's type" {
 	local error want
 
 	need_bpf
@@ -192,7 +192,7 @@ attach_fails() {
 	END
 }
 
-@test "--errors shows codes and names in a table" {
+@test "stats: --errors shows codes and names in a table" {
 	need_bpf
 	attach_fails
 	fsn stats fails --errors
@@ -206,7 +206,7 @@ fix_fail 100 9 -"
 	fsn detach fails
 }
 
-@test "the result of a plain function is not judged" {
+@test "stats: a function without an error rule has no failed calls" {
 	need_bpf
 	fsn attach g fix_fail --lib "$LIB"
 	capture "$FIX/call" --arg 1,-1 fail 10
@@ -215,7 +215,7 @@ fix_fail 100 9 -"
 	fsn detach g
 }
 
-@test "more different codes than there is room for are counted as lost" {
+@test "stats: codes that the table has dropped are counted as lost" {
 	need_bpf
 	attach_fails
 	fill_codes
@@ -263,7 +263,7 @@ others() { # GROUP: its samples of errors without a code of their own
 
 # --- slow calls --------------------------------------------------------------------------
 
-@test "a slow call is remembered with its arguments, result and duration" {
+@test "stats: --slow shows arguments, result and duration of a slow call" {
 	need_bpf
 	fsn attach g fix_args6 fix_sleep_us --lib "$LIB"
 	capture "$FIX/call" --arg 9 args6 1
@@ -291,7 +291,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "calls as long as the limit are slow, and shorter ones are not" {
+@test "stats: calls at least as long as the threshold are slow, shorter ones are not" {
 	need_bpf
 	fsn attach g fix_sleep_us --lib "$LIB" --slow 500ms
 	capture "$FIX/call" --arg 1000,500000 sleep_us 6
@@ -304,7 +304,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "the last 1,024 slow calls are remembered, the others counted" {
+@test "stats: --slow shows the last 1,024 slow calls and counts the others" {
 	need_bpf
 	fsn attach g fix_ret --lib "$LIB" --slow 0ns
 	capture "$FIX/call" --arg "$(seq -s, 1 60)" ret 1500
@@ -325,7 +325,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "the table of slow calls has its columns" {
+@test "stats: the table of slow calls has its columns" {
 	need_bpf
 	fsn attach g fix_args6 --lib "$LIB" --slow 0ns
 	fsn stats g --slow
@@ -357,7 +357,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "set refuses what it cannot do and changes nothing" {
+@test "set: unknown functions and groups, and wrong usage, are errors and change nothing" {
 	need_bpf
 	fsn attach g fix_add --lib "$LIB"
 	fsn -s 1 set g --slow nosuch=0ns
@@ -392,7 +392,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "the table has its columns in order, and a row for each function that was called" {
+@test "stats: the table has its columns in order, and a row for each called function" {
 	need_bpf
 	fsn attach g fix_add fix_ret --lib "$LIB" --raw
 	fsn stats g
@@ -442,7 +442,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach fails
 }
 
-@test "wrong values of --sort and --top are wrong usage" {
+@test "stats: invalid values of --sort and --top are wrong usage" {
 	fsn -s 2 stats --sort nosuch
 	assert_stderr_match "^funcsnoop stats: --sort is .*, not 'nosuch'$"
 	fsn -s 2 stats --top 0
@@ -477,7 +477,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	fsn detach g
 }
 
-@test "a pid that is used again is another process" {
+@test "stats: a process with a reused pid has a row of its own" {
 	local pid
 
 	need_bpf

@@ -46,7 +46,7 @@ setup() {
 	fsn detach g
 }
 
-@test "calls that pass the filter before and after a set are all counted" {
+@test "set: counts all calls that pass both the old and the new filter" {
 	local pid args
 
 	need_tool strace
@@ -71,7 +71,7 @@ setup() {
 	fsn detach g
 }
 
-@test "a set of as many names as there may be replaces as many" {
+@test "set: the maximum number of command names replaces as many others" {
 	local i first=() second=()
 
 	fsn attach g fix_add --lib "$FIX/libfix.so"
@@ -85,7 +85,7 @@ setup() {
 	fsn detach g
 }
 
-@test "a set that is refused changes nothing, neither filters nor thresholds" {
+@test "set: an error changes neither filters nor thresholds" {
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	fsn set g --comm one
 	fsn -s 1 set g --slow 0ns --comm two --comm "$TOO_LONG"
@@ -102,7 +102,7 @@ setup() {
 }
 
 # After any failure the filter is the old or the new one. Its calls come last.
-@test "a set of which any step fails has happened or not" {
+@test "set: if any step fails, the filter is the old or the new one" {
 	local i got calls trace=$BATS_TEST_TMPDIR/trace
 
 	need_tool strace

@@ -48,14 +48,14 @@ attached() { # WANT COND FUNCTION WORD...
 
 # --- conditions on arguments ------------------------------------------------------------------
 
-@test "--if counts the calls whose arguments meet it, by their declared types" {
+@test "filters: --if compares arguments by their declared types" {
 	attached 2 'v < 0' ty_i8 0xffffffffffffff85 0x7f 0xdeadbeef00000080
 	attached 2 'v == tyNegative' ty_code 0xffffffff 0xffffffffffffffff 2
 	attached 1 'text == "abc"' ty_text abc ab abcd '' @null @bad
 	attached 1 'a == 1 && small == -123 && code == tyBad && text == "on the stack"' ty_stack
 }
 
-@test "numbers have K, M and G of 1024, signs and 0x; every comparison is right at the border" {
+@test "filters: comparisons are exact, for numbers with signs, 0x, K, M and G of 1024" {
 	local at=1048576
 
 	fsn attach --config "$CONFIG" t --name g
@@ -88,7 +88,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
-@test "calls whose text is not in memory are not counted, and stats prints their number" {
+@test "filters: calls whose text is not in memory are not counted, and stats reports them" {
 	need_tool jq
 	fsn attach --config "$CONFIG" t --name g --if 'text == "abc"'
 	capture "$FIX/typed" ty_text abc ab @bad @null @absent
@@ -146,7 +146,7 @@ attached() { # WANT COND FUNCTION WORD...
 	done
 }
 
-@test "--count with --if does not step over what writes arguments" {
+@test "filters: --count with --if probes before instructions that write arguments" {
 	local all=(g '*' --lib "$FIX/libinsn.so" --dry-run --json) sites
 
 	need_arch x86_64
@@ -231,7 +231,7 @@ refused() { # COND PLACE MESSAGE
 
 # --- users and threads ------------------------------------------------------------------------
 
-@test "--uid counts the calls of that user's processes alone" {
+@test "filters: --uid counts only calls of that user's processes" {
 	need_tool setpriv
 	fsn attach g fix_add --lib "$LIB" --uid nobody
 	fsn attach r fix_add --lib "$LIB" --uid 0 --uid 4711
@@ -244,7 +244,7 @@ refused() { # COND PLACE MESSAGE
 	assert_stderr_match "^funcsnoop attach: --if uid: there is no user 'no-such-user'"
 }
 
-@test "--tid counts one thread; its process tells the library" {
+@test "filters: --tid counts one thread, and its process gives the library" {
 	local pid tids
 
 	start_bg w "$FIX/call" --threads 3 --until-line add
@@ -290,7 +290,7 @@ refused() { # COND PLACE MESSAGE
 	fsn detach g
 }
 
-@test "set changes users and the condition; what is refused changes nothing" {
+@test "filters: set changes users and the condition, and an error changes nothing" {
 	need_tool setpriv
 	fsn attach g fix_add --lib "$LIB"
 	fsn set g --if 'arg1 == 1'
@@ -309,7 +309,7 @@ refused() { # COND PLACE MESSAGE
 	fsn detach g
 }
 
-@test "calls that meet the condition before and after a set are all counted" {
+@test "filters: calls that meet both the old and the new condition of a set are all counted" {
 	local cond
 
 	need_no_sanitizer
@@ -400,7 +400,7 @@ stopped_at() { # PIN
 	[[ $(calls_at "$1") == "$before" ]]
 }
 
-@test "a run that is killed with its keeper stops by lease, and the next command removes it" {
+@test "run: a killed run without its helper stops counting, and the next command removes it" {
 	local g
 
 	need_tool bpftool

@@ -82,7 +82,7 @@ hint_table() {
 		attach the group again with --replace --by stack|stats --by stack without stacks|a group without stacks gets them as the hint says
 		attach the group again with --replace and the other --pid|set --pid of a group with links of processes|--pid of a group whose probes are in processes of --pid
 		addresses are those that nm and objdump print, not those in a process|0xADDR outside the code|a function that is not at an address is found at the one around it
-		attaching needs %s%s|feature without CAP_BPF or CAP_PERFMON|17-privileges: the capability that is missing is named
+		attaching needs %s%s|feature without CAP_BPF or CAP_PERFMON|17-privileges: privileges: the hint names the missing capability
 		attaching needs capabilities of the host: those of a container's user namespace are not enough|feature in a user namespace|a user namespace has no capabilities of the host
 		before Linux 5.19 reading needs CAP_BPF, or kernel.unprivileged_bpf_disabled=0|a reader without CAP_BPF|-: kernels before 5.19
 		calls are timed by probes on ret instructions here; '--probe exit=return' can kill processes|feature on a kernel whose return probes are unsafe|feature's hint of unsafe return probes
@@ -173,7 +173,7 @@ hint_table() {
 		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
 		'funcsnoop list targets "u:*"' shows those of running programs|an unknown provider of USDT probes|USDT probes of running programs are listed
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
-		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: calls whose text is not in memory are not counted, and stats prints their number
+		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: filters: calls whose text is not in memory are not counted, and stats reports them
 		%s not in the stacks: too many rows (--limit rows=N), %llu of exited processes|stacks of more rows than there is room for|27-gdb: stacks: calls whose rows were evicted are in a note, in all formats
 		%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where|stack of a process with a thread that runs|31-stack: stack: threads with the same stack are one block of lines
 		group '%s' was above its overhead of %g %%: not all calls of %zu function%s were timed; 'funcsnoop stats %s' names them|list of a group above its limit|18-overhead: overhead: load that begins after attach is counted exactly, and only a part of it timed
