@@ -47,7 +47,7 @@ ty_u64 5 3 3 15"
 	fsn detach t
 }
 
-@test "a key is any of an argument on the stack, text, caller, thread and command" {
+@test "keys: arguments on the stack, text, callers, threads and commands are keys" {
 	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack ty_stack
 	assert_eq "$(rows s small,text,code "small text code calls")" "-123 on the stack tyBad 2"
@@ -177,7 +177,7 @@ ty_i8 2 1 2"
 	fsn detach cuda
 }
 
-@test "text that is not there is a key of its own, counted" {
+@test "keys: unreadable text has a row of its own, and is counted" {
 	fsn attach --config "$CONFIG" x --key text
 	capture "$FIX/typed" ty_text abc @bad @bad @null @absent
 	assert_eq "$(rows x text "text calls" | sort)" "? 4
@@ -193,7 +193,7 @@ abc 1"
 	fsn detach x
 }
 
-@test "text that is written while it is read is what was there, cut, and every call is in one row" {
+@test "keys: text that changes during the read is valid, and each call is in one row" {
 	local text
 
 	fsn attach --config "$CONFIG" x --key text
@@ -218,7 +218,7 @@ they lack the arguments of --by and --sum\$"
 	fsn detach m
 }
 
-@test "sums of results have what calls return that did not fail" {
+@test "keys: sums of results include only calls that succeed" {
 	local error want
 
 	while IFS='|' read -r error want; do
@@ -241,7 +241,7 @@ they lack the arguments of --by and --sum\$"
 	END
 }
 
-@test "sums of results of type bool count those that are true" {
+@test "keys: sums of bool results count those that are true" {
 	cat >"$BATS_TEST_TMPDIR/bool.json" <<-END
 		{ "r_sym": { "fix_ret": { "ret": "bool", "args": ["long value"] } }, "lib": "$LIB" }
 	END
@@ -253,7 +253,7 @@ they lack the arguments of --by and --sum\$"
 	fsn detach r
 }
 
-@test "sums of results say how many calls are not in them" {
+@test "keys: stats reports the calls that are not in sums of results" {
 	cat >"$BATS_TEST_TMPDIR/some.json" <<-END
 		{ "r_sym": { "fix_ret": { "ret": "int", "args": ["long value"],
 		  "sum": "amount = result" } }, "lib": "$LIB" }
@@ -272,7 +272,7 @@ they lack the arguments of --by and --sum\$"
 	fsn detach r
 }
 
-@test "keys and sums that make no sense are wrong usage" {
+@test "keys: invalid keys and sums are wrong usage, with the reason" {
 	local args said
 
 	while IFS='|' read -r args said; do
@@ -306,7 +306,7 @@ hint: use function, process, cgroup, library, or a key that the group was attach
 	fsn detach i
 }
 
-@test "the calls of ten keys in eight threads add up by key and sum through a storm of resets" {
+@test "keys: calls and sums of ten keys in eight threads add up during many resets" {
 	local i=0 want
 
 	need_tool jq
@@ -423,7 +423,7 @@ row_sums() {
 	fsn detach i
 }
 
-@test "a condition may be of calls with a key, by its value or its name" {
+@test "keys: --fail-if has conditions for calls with a key, by value or name" {
 	local args said
 
 	fsn attach --config "$CONFIG" t --key v,thread --sum v
@@ -592,7 +592,7 @@ streamed() { # PROGRAM
 	output=$(jq -c "select(.type != null) | $1" "$(bg_out s)" | sort)
 }
 
-@test "a stream has the key of each call by name" {
+@test "keys: a stream shows the keys of each call" {
 	local calls
 
 	fsn attach --config "$CONFIG" t --key v,thread,result --sum v --exit return
@@ -702,7 +702,7 @@ streamed() { # PROGRAM
 	assert_stderr_match "needs debug information, of which there is none"
 }
 
-@test "a caller is a function, or a file, also when its process has ended" {
+@test "keys: a caller has a function's name or a file's, also after its process has exited" {
 	local bare=$BATS_TEST_TMPDIR/bare
 
 	fsn attach --config "$CONFIG" i --key caller
@@ -733,7 +733,7 @@ streamed() { # PROGRAM
 	fsn detach i
 }
 
-@test "callers in libraries that ended programs had loaded are named, or a file and an offset" {
+@test "keys: callers in libraries of exited programs have names, or file and offset" {
 	local lib=$BATS_TEST_TMPDIR/libloaded.so gone=$BATS_TEST_TMPDIR/libgone.so
 
 	cp "$FIX/libfix.so.1" "$lib"
@@ -769,7 +769,7 @@ caller_is_known() {
 	assert_output_match ' (main|call_words)\+0x[0-9a-f]+ +1 '
 }
 
-@test "a terminal shows each row's share of its function's calls" {
+@test "keys: a terminal shows each row's share of its function's calls" {
 	local sign
 
 	need_tool script
@@ -789,7 +789,7 @@ caller_is_known() {
 	fsn detach i
 }
 
-@test "files with keys are for their owner's eyes" {
+@test "keys: output files with keys are readable only by their owner" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 
 	fsn attach --config "$CONFIG" i --key v --sum v

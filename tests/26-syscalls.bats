@@ -29,7 +29,7 @@ assert_ran() { # TEXT
 }
 
 # bats test_tags=bpf,core,arch
-@test "system calls of threads, children and programs that become others are all counted" {
+@test "syscalls: all calls of threads, children and executed programs are counted" {
 	ran 's:getppid s:fsync s:exit s:exit_group' threads 1000 16
 	assert_ran 'exit 16 - -
 exit_group 1 - -
@@ -94,7 +94,7 @@ restart_syscall 3 3 2'
 	assert_ran 'futex:wait 2 2 2'
 }
 
-@test "32-bit calls are rows of their own, not what their numbers mean elsewhere" {
+@test "syscalls: 32-bit calls have rows of their own, and are not taken for 64-bit calls" {
 	[[ $(uname -m) == x86_64 ]] || skip "numbers of 32-bit calls are known on x86-64"
 	"$FIX/syscalls" 32bit 1 || skip "no 32-bit calls on this machine"
 	ran 's:32:getpid s:writev s:32:writev' 32bit 7
@@ -177,7 +177,7 @@ unmatched_returns 1"
 	fsn detach g
 }
 
-@test "arguments are the kernel's own, paths are text, and results have errno's names" {
+@test "syscalls: arguments have kernel names, paths are text, results have errno names" {
 	need_tracefs
 	start_bg fix "$FIX/syscalls" --wait absent "$BATS_TEST_TMPDIR/path"
 	printf /nonexistent/folder >"$BATS_TEST_TMPDIR/path"
@@ -220,7 +220,7 @@ ${long:0:256}"
 	fsn detach g
 }
 
-@test "filters, conditions, samples, counting alone and slow calls are as for functions" {
+@test "syscalls: --if, --count, --sample, --slow and --comm work as for functions" {
 	need_tracefs
 	ran 's:fsync --if fd>100' threads 10 2
 	assert_ran 'fsync 20 20 20'
@@ -301,7 +301,7 @@ hint: did you mean 's:openat'"
 	fsn detach g h i
 }
 
-@test "the preset files shows what is opened, renamed and removed, with paths" {
+@test "syscalls: the preset files shows opened, renamed and removed files with paths" {
 	local dir=$BATS_TEST_TMPDIR
 
 	start_bg run "$FUNCSNOOP" run files --stream --json -o "$dir/out" -- \
@@ -317,7 +317,7 @@ unlinkat b -
 openat c ENOENT'
 }
 
-@test "the preset syscalls counts what strace counts, and FUNCTIONs choose from it" {
+@test "syscalls: the preset syscalls matches strace, and FUNCTIONs select from it" {
 	local st=$BATS_TEST_TMPDIR/strace
 
 	need_tool strace
@@ -334,7 +334,7 @@ openat c ENOENT'
 	assert_json '[.[0].functions[].name] | sort' '["getpid","getppid","openat"]'
 }
 
-@test "a group that is called like a preset of system calls can be the user's own" {
+@test "syscalls: a group with a preset's name can have the user's own targets" {
 	fsn attach files s:getppid -n --json
 	assert_json '[.[0].functions[].name]' '["getppid"]'
 	fsn attach files fix_add --lib "$FIX/libfix.so" -n --json

@@ -22,7 +22,7 @@ ran() { # TARGETS WHAT...
 }
 
 # bats test_tags=bpf,core,arch
-@test "USDT probes of threads and children are all counted, several sites as one" {
+@test "usdt: all probes of threads and children are counted, several sites as one" {
 	ran '@:fixed:*' threads 200 16
 	assert_json '[.[0].functions[] | [.name, .calls, .untimed, .returns, .avg_ns]] | sort' \
 		'[["fixed:guarded",3200,3200,null,null],["fixed:pair",6400,6400,null,null],["fixed:tick",3200,3200,null,null],["fixed:work__done",3200,3200,null,null],["fixed:work__start",3200,3200,null,null]]'
@@ -100,7 +100,7 @@ ran() { # TARGETS WHAT...
 	fsn detach g
 }
 
-@test "keys, sums and text are of the notes' arguments, by names that a configuration gives" {
+@test "usdt: keys, sums and text use the notes' arguments; a configuration can name them" {
 	ran '@:tick --key arg1 --sum arg3' threads 3 1
 	assert_eq "$(json '.[0].functions[].rows | sort_by(.key) | .[] | [.key.arg1.value, .calls, .sums.arg3]')" \
 		'[0,1,0]
@@ -120,7 +120,7 @@ ran() { # TARGETS WHAT...
 	fsn detach g
 }
 
-@test "list targets has the probes of a file and what is known of their arguments" {
+@test "list targets: shows the USDT probes of a file with their arguments" {
 	fsn list targets "u:$EVENTS"
 	assert_output_match "^u:$EVENTS:fixed:tick +[(]int32_t arg1, uint64_t arg2, int64_t arg3, int16_t arg4, uint64_t arg5, uint32_t arg6[)]"
 	fsn list targets "u:$EVENTS:work*" --json
@@ -145,7 +145,7 @@ hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 	assert_output ''
 }
 
-@test "python3's own probes count what it collects, and name what it imports" {
+@test "usdt: probes of python3 match its garbage collections and the imported module" {
 	local python=/usr/bin/python3 collected
 
 	[[ $("$FUNCSNOOP" list targets "u:$python" 2>&1) == *python:gc__start* ]] ||
@@ -167,7 +167,7 @@ hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 	assert_json '.[0].functions[].calls' 1
 }
 
-@test "libstdc++'s probes count exceptions; postgres' are found" {
+@test "usdt: probes of libstdc++ count exceptions, and those of postgres are found" {
 	local lib=(/usr/lib/*-linux-gnu/libstdc++.so.6) postgres=(/usr/lib/postgresql/*/bin/postgres)
 
 	[[ -e ${lib[0]} && -x $FIX/nest ]] || skip "no libstdc++, or no C++ compiler"
@@ -184,7 +184,7 @@ hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 	assert_output_match 'postgresql:query__start +[(]uint64_t arg1[)]'
 }
 
-@test "tracepoints of threads and children are all counted, with fields as arguments" {
+@test "tracepoints: all events of threads and children are counted" {
 	need_tracefs
 	ran 't:syscalls:sys_enter_getppid s:getppid' threads 1 1
 	capture "$FUNCSNOOP" run t:syscalls:sys_enter_getppid t:syscalls:sys_exit_fsync s:getppid s:fsync \
@@ -197,7 +197,7 @@ hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 		'[["sched:sched_process_exec",1],["sched:sched_process_exit",51],["sched:sched_process_fork",50]]'
 }
 
-@test "a tracepoint's fields are keys, conditions and what a stream shows" {
+@test "tracepoints: fields are arguments in keys, conditions and streams" {
 	need_tracefs
 	start_bg fix "$FIX/syscalls" --wait threads 4 1
 	wait_ready fix
@@ -223,7 +223,7 @@ hint: 'funcsnoop list targets \"u:*\"' shows those of running programs"
 	assert_output_match 'char prev_comm\[16\]'
 }
 
-@test "a span is from one event to another of the same thread, with times" {
+@test "span: lasts from one event to another of the same thread, with times" {
 	ran "@:fixed:work__start..@:work__done" threads 50 16
 	assert_json '.[0].functions[] | [.name, .calls, .returns, .in_flight, .abandoned, .untimed]' \
 		'["fixed:work__start..fixed:work__done",800,800,0,0,0]'
@@ -312,7 +312,7 @@ hint: did you mean 't:sched:sched_process_exec'"
 	assert_output ''
 }
 
-@test "attach and detach in the middle lose no semaphore and leave nothing" {
+@test "usdt: attach and detach during calls leave no semaphore set" {
 	local i
 
 	start_bg fix "$EVENTS" --wait threads 1000000000 2

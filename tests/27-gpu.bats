@@ -35,7 +35,7 @@ ncclBroadcast fa93daea854b060b 3/8 2 0"
 	fsn detach nccl
 }
 
-@test "the communicators of the real library are known, without a GPU" {
+@test "nccl: communicators of the real library are known without a GPU" {
 	local version
 	local -A at=([22809]=0x1044c8)
 
@@ -55,7 +55,7 @@ ncclBroadcast fa93daea854b060b 3/8 2 2"
 	fsn detach nccl
 }
 
-@test "where a library's communicators have their rank is refused unless its functions agree" {
+@test "nccl: key 'communicator' is refused if the functions disagree about the rank" {
 	fsn -s 1 attach nccl --lib "$FIX/disagree/libncclstub.so" --key communicator
 	assert_stderr_match "^funcsnoop attach: --by 'communicator': cannot find the rank in communicators of .*\
 /disagree/libncclstub.so: ncclCommUserRank, ncclCommCount and \
@@ -72,7 +72,7 @@ of type ncclComm_t\$"
 	assert_output ""
 }
 
-@test "bytes of collectives are their counts times what an element has" {
+@test "nccl: bytes of collectives are counts times the size of an element" {
 	fsn attach nccl --lib "$STUB"
 	capture "$FIX/ncclcall" "$STUB" made "$STUB_AT"
 	assert_eq "$(rows nccl communicator "function communicator calls sum_bytes" | grep -v 0x | sort)" \
@@ -87,7 +87,7 @@ ncclBroadcast fa93daea854b060b 3/8 2 8000"
 }
 
 # All that who looks for the rank that is missing wants to know.
-@test "a collective that hangs, as one of two ranks is missing, is one line with everything in it" {
+@test "nccl: a hanging collective is one line with communicator, rank, bytes and arguments" {
 	local pid
 
 	fsn attach nccl --lib "$STUB" --key communicator --sum bytes --slow 0ns
@@ -262,7 +262,7 @@ cuLaunchKernelEx blend 2"
 }
 
 # Only CUDA's compiler and runtime define what a launch is.
-@test "kernels of programs that nvcc has made have the names and counts of their source" {
+@test "gpu: kernels compiled by nvcc have the names and counts of their source" {
 	local nvcc lib how dir=$BATS_TEST_TMPDIR/cuda want
 
 	nvcc=$(PATH=$PATH:/usr/local/cuda/bin type -P nvcc) || skip "needs nvcc, of CUDA"

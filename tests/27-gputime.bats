@@ -63,7 +63,7 @@ plain 512 1 1"
 	fsn detach gpu
 }
 
-@test "a condition may be of percentiles by kernel, of all processes together" {
+@test "gpu: --fail-if has conditions on percentiles by kernel, over all processes" {
 	fsn attach gpu
 	job heard 10 known
 	fsn stats gpu --fail-if 'p50[kernel=add<float>]>3us' --fail-if 'p99[kernel=plain]>700ns'
@@ -231,7 +231,7 @@ build_sanitized() { # WHAT: of -fsanitize=
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
 }
 
-@test "the library is clean under ASan, with children, losses, long names and at its end" {
+@test "gpu: the library has no error under ASan, with children, losses and long names" {
 	local dir=$BATS_TEST_TMPDIR
 
 	build_sanitized address,undefined
@@ -364,7 +364,7 @@ idle() {
 	fsn detach gpu
 }
 
-@test "a job whose threads have small stacks is recorded as any other" {
+@test "gpu: a job whose threads have small stacks is recorded" {
 	fsn attach gpu --lib "$GPU"
 	capture env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" bash -c \
 		'ulimit -Ss 20 && exec "$@"' - "$FIX/gpujob" heard 10 known
@@ -384,7 +384,7 @@ idle() {
 	fsn detach gpu
 }
 
-@test "collectives have the bandwidth of their bytes by their kernels' time, as nccl-tests have it" {
+@test "gpu: collectives have bandwidth by kernel time, as in nccl-tests" {
 	local at="function communicator calls bytes kernels gpu_ns algbw_bytes_per_s busbw_bytes_per_s"
 
 	fsn attach gpu --lib "$GPU"
@@ -425,7 +425,7 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	assert_output_match '^times of GPUs +not seen +libcuptimock.so refuses with 999$'
 }
 
-@test "a stream has what a GPU did by its name and on the host's clock, in tracks of its own" {
+@test "gpu: a stream shows kernels with host times, in a track for each GPU stream" {
 	local before after
 
 	fsn attach gpu
@@ -451,7 +451,7 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	fsn detach gpu
 }
 
-@test "a trace for Perfetto has what a GPU did in a track for each stream" {
+@test "gpu: a trace for Perfetto has kernels in a track for each GPU stream" {
 	need_tool python3
 	fsn attach gpu
 	start_stream p gpu --format perfetto -o "$BATS_TEST_TMPDIR/trace"
@@ -646,7 +646,7 @@ ns::scale 100"
 	fsn detach gpu
 }
 
-@test "stacks of launches need CUDA's driver, and a library that can tell launches" {
+@test "gpu: stacks of launches require CUDA's driver and an up-to-date library" {
 	fsn -s 1 attach gpu --lib "$GPU" --lib "$FIX/libfix.so.1" --stacks all
 	assert_stderr_match '--by stack needs the functions that launch kernels: name libcuda\.so\.1 with --lib$'
 	sed 's/funcsnoop_gpu_ask/funcsnoop_gpu_non/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
