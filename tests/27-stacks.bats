@@ -29,7 +29,7 @@ walked() { # [END]
 CASES=(plain recurse sort signal thread aligned alloca)
 
 # bats test_tags=core
-@test "stacks of code without frame pointers are those of the C library's unwinder" {
+@test "stacks: match the C library's unwinder for code without frame pointers" {
 	need_arch x86_64
 	local want
 	want=$(truth "${CASES[@]}" catch)
@@ -43,7 +43,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "return probes on all functions of a stack change nothing of it" {
+@test "stacks: return probes on all functions of a stack do not change it" {
 	need_arch x86_64
 	local want
 	want=$(truth "${CASES[@]}") # which return probes would cut
@@ -87,7 +87,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "folded lines count calls or microseconds, the tree has shares of them" {
+@test "stacks: folded lines have calls, and the tree has shares of them" {
 	need_arch x86_64
 	fsn attach st st_leaf --lib "$STACKS" --stacks all
 	capture "$STACKS" plain plain plain sort
@@ -124,7 +124,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "another C library that some process has does not hide the one that programs will load" {
+@test "stacks: are complete also if another process maps another C library" {
 	need_arch x86_64
 	local own=$BATS_TEST_TMPDIR/own
 	mkdir "$own"
@@ -182,7 +182,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
-@test "a flame graph is one page that has every stack, and nothing from outside" {
+@test "stacks: a flame graph is one page with all stacks and no external content" {
 	local page=$BATS_TEST_TMPDIR/flame.html
 	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
 	capture "$STACKS" plain plain thread
@@ -290,7 +290,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 }
 
 # The stop is that of run's hold, which takes as long as it needs on this machine.
-@test "no call's time has that of a stop for a table in it" {
+@test "stacks: call times exclude the time that run stops a program for an unwind table" {
 	need_arch x86_64
 	local doc=$BATS_TEST_TMPDIR/doc lib=$BATS_TEST_TMPDIR/libcopy pid
 	cp "$FIX/libfix.so.1" "$lib.1"
@@ -326,7 +326,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 }
 
 # Below a program of normal priority a nice one waits for its CPU for long, after a stop, too.
-@test "run-queue latency after a stop for a table is taken off once" {
+@test "stacks: run-queue latency after a stop for an unwind table is subtracted once" {
 	local doc=$BATS_TEST_TMPDIR/doc lib=$BATS_TEST_TMPDIR/libcopy cpu took
 
 	need_arch x86_64
@@ -351,7 +351,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 		.on_cpu_ns + .queued_ns + .blocked_ns == .total_ns]" '[1,1,true,true,true]'
 }
 
-@test "a program is not stopped for a table while it sleeps" {
+@test "stacks: a sleeping program is not stopped for an unwind table" {
 	local lib=$BATS_TEST_TMPDIR/libcopy
 
 	cp "$FIX/libfix.so.1" "$lib.1"
@@ -385,7 +385,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	done
 }
 
-@test "where failed calls have stacks, each is counted once by its code" {
+@test "stacks: each failed call with a stack is counted once by its code" {
 	cat >"$BATS_TEST_TMPDIR/fails.json" <<-END
 	{ "fails_sym": { "fix_ret": { "symbol": "fix_ret", "ret": "long", "error": "negative" } },
 	  "lib": "$FIX/libfix.so" }
@@ -410,7 +410,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	assert_stderr_match 'by stack:slow needs'
 }
 
-@test "single calls are shown with their stacks: in flight, and in a stream" {
+@test "stacks: calls in flight and calls of a stream have their stacks" {
 	local doc=$BATS_TEST_TMPDIR/doc
 	fsn attach st st_leaf --lib "$STACKS" --stacks all
 	start_bg hung "$STACKS" hang
@@ -431,7 +431,7 @@ inflight_has() { # TEXT
 }
 
 
-@test "where threads of calls in flight sleep is read without ending their system calls" {
+@test "stacks: reading stacks of calls in flight interrupts no system call" {
 	need_arch x86_64
 	fsn attach st st_leaf st_call st_slow --lib "$STACKS" --exit return
 	start_bg hung "$STACKS" interrupted
@@ -502,7 +502,7 @@ hangs() { # NUMBER
 	((n)) || skip "needs python3 (3.10 to 3.14)"
 }
 
-@test "long names of Python are cut, in calls in flight as in statistics" {
+@test "stacks: long names of Python functions and files are truncated in calls in flight" {
 	need_arch x86_64
 	local python
 	python=$(pythons | head -1)
@@ -612,7 +612,7 @@ start_slow() { # NAME PYTHON [spin]
 	((n)) || skip "needs python3 (3.10 to 3.14)"
 }
 
-@test "a function of Python with a zero in its name ends no stack, and what is saved of it is read" {
+@test "stacks: a Python name with a zero byte ends no stack, and can be saved and read" {
 	need_arch x86_64
 	local python go=$BATS_TEST_TMPDIR/go
 
@@ -681,7 +681,7 @@ python_of() { # GROUP FUNCTION
 		| .[1:]' | sort -u
 }
 
-@test "waits have the frames of Python that the thread slept in, or was taken the CPU from" {
+@test "stacks: waits have the Python frames of a thread that slept or lost its CPU" {
 	need_arch x86_64
 	local python truth=$BATS_TEST_TMPDIR/truth
 	python=$(pythons | head -1)
@@ -739,7 +739,7 @@ python_of() { # GROUP FUNCTION
 	assert_output_match ' made7 <string>:9$'
 }
 
-@test "a profile for pprof has every stack with its calls, time and errors" {
+@test "stacks: a profile for pprof has each stack with its calls and time" {
 	local profile=$BATS_TEST_TMPDIR/profile
 	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
 	capture "$STACKS" plain plain thread
@@ -780,7 +780,7 @@ python_of() { # GROUP FUNCTION
 	fsn detach st
 }
 
-@test "stacks of two readings are compared exactly, in a tree, folded, in a document and a flame graph" {
+@test "stacks: --diff compares stacks in a tree, folded lines, CSV, JSON and a flame graph" {
 	local before=$BATS_TEST_TMPDIR/before page=$BATS_TEST_TMPDIR/page.html
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
 	capture "$STACKS" plain sort
@@ -913,7 +913,7 @@ st_plain: 3 (75%), 0 (<0.01%)
 st_sort: 1 (25%), 0 (<0.01%)'
 }
 
-@test "in a browser a flame graph can be enlarged, searched, and shown by other figures" {
+@test "stacks: a flame graph in a browser has zoom, search and other metrics" {
 	local page=$BATS_TEST_TMPDIR/page.html before=$BATS_TEST_TMPDIR/before
 	fsn attach st st_leaf --lib "$STACKS" --stacks all
 	capture "$STACKS" plain sort slow

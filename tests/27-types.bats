@@ -59,7 +59,7 @@ _ZN5shape6CircleC1EiNS_4SideE(Circle *const this, int r, Side side) -> void: DWA
 _ZNK5shape6Circle4areaEi(const Circle *const this, int times) -> int: DWARF'
 }
 
-@test "keys, sums, conditions and single calls know arguments by their names" {
+@test "types: keys, sums, conditions and single calls have arguments by name" {
 	need_bpf
 	fsn attach a "$P:pr_copy" --key dir,path --sum bytes --slow 0ns
 	capture "$P"

@@ -44,7 +44,7 @@ debugged() { # PROGRAM
 		"$FIX/$1" ${BUILDS[$1]} 2>/dev/null </dev/null 3>&- | grep -F "$1+" | sort -u
 }
 
-@test "stacks are the same as programs and gdb have them, however those are built" {
+@test "stacks: match the program's own and gdb's, for each kind of build" {
 	need_arch x86_64
 	local build libs=() here=() go=() doc=$BATS_TEST_TMPDIR/doc
 	[[ ! -e $FIX/stacks-go ]] || go=(main.leaf)
@@ -142,7 +142,7 @@ is_cut() {
 }
 
 # Each process has files of its own, which the group has met at the second look.
-@test "a process with another root, or other mounts, has tables of its own files" {
+@test "stacks: processes with another root or mounts have unwind tables of their own files" {
 	need_arch x86_64
 	export FUNCSNOOP_UNWIND=tables
 	local root=$BATS_TEST_TMPDIR/root enter libc file

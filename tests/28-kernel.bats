@@ -80,7 +80,7 @@ need_fentry() {
 	done
 }
 
-@test "functions of the kernel are found by its BTF, with types, and are refused with the reason" {
+@test "kernel: BTF gives functions with types, and the reason why one is refused" {
 	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
 	fsn list targets k:vfs_read k:bpf_get_current_task_btf k:vfs_read_such
 	assert_output_match '^k:vfs_read +.struct file [*]file, char [*]buf, size_t count, loff_t [*]pos. -> ssize_t(; refused: this kernel has no .*)?$'
@@ -138,7 +138,7 @@ hint: needs CAP_SYS_ADMIN"
 }
 
 # Each in an emulated kernel takes its seconds: make check-vm T=28-kernel runs it.
-@test "each of bcc's one-liners on functions of the kernel is one run, and shows its calls" {
+@test "kernel: bcc's one-liners on functions work as run commands" {
 	local line page=$BATS_TEST_DIRNAME/../man/examples/bcc.txt tried=0
 
 	need_kprobes

@@ -72,7 +72,7 @@ divided() { # ARG...
 }
 
 # bats test_tags=core,arch
-@test "times are divided as the kernel's clocks of the thread have it" {
+@test "split: times match the kernel's clocks of the thread" {
 	local phases=("$PHASES" 10)
 
 	divided
@@ -267,7 +267,7 @@ assert_write_alike() { # COPY THREADS ARG...
 	assert_between "$middle" -999 999 "times on a CPU differ by ${on_cpus[*]} ns, ${*:2}"
 }
 
-@test "write of the C library is less than 1 us longer than the system call in it" {
+@test "split: the C library's write takes less than 1 us more than its system call" {
 	local copy=$BATS_TEST_TMPDIR/copy
 
 	need_tool taskset

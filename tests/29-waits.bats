@@ -88,7 +88,7 @@ waits_fit() {
 	fsn detach g
 }
 
-@test "a key tells which thread loses its CPU to which" {
+@test "waits: the key 'instead' names the thread that got the CPU" {
 	work rob 20 w:run-queue --key comm,instead
 	fsn stats g --by comm,instead --json
 	assert_json '[.[0].functions[0].rows[] | [.key.comm.value, .key.instead.value] |
@@ -114,7 +114,7 @@ hint: did you mean 'w:off-cpu'"
 	fsn detach g
 }
 
-@test "samples tell which function burns the CPU, and by whom it was called" {
+@test "waits: samples show the function that uses the CPU, and its callers" {
 	local hot cold pins value
 
 	work burn 40 cpu:samples
@@ -223,7 +223,7 @@ try_on() { # MODE ROUNDS LINE
 	output=$(<"$(bg_out run0)")
 }
 
-@test "each command of the manual finds what its program does" {
+@test "waits: each command of the manual shows the behaviour of its example program" {
 	try_on burn 60 'run cpu'
 	assert_output_match ' burner +[0-9]'
 	assert_output_match ' burn_hot( > .*)? +[0-9]'
