@@ -7,7 +7,7 @@ load helpers
 LIB=$FIX/libfix.so
 REAL=$FIX/libfix.so.1
 
-@test "list shows each group with its columns in order" {
+@test "list: shows each group, with its columns in order" {
 	need_link session
 	fsn list
 	assert_output ""
@@ -44,7 +44,7 @@ calls_of_one_more() { # COMMAND...
 }
 
 # A machine may have a thousand groups.
-@test "list and stats open no more maps of a group, and ask no more of it, than they show" {
+@test "list: list and stats use a bounded number of maps and system calls for each group" {
 	local more more_gets all links
 
 	need_tool strace
@@ -154,7 +154,7 @@ json_link() { # GROUP
 	"$FUNCSNOOP" list "$1" --json | jq -r '.[0].link'
 }
 
-@test "processes of a group that have ended are named, by list and stats" {
+@test "list: list and stats report processes of a group that have exited" {
 	local one two
 
 	need_bpf
@@ -223,7 +223,7 @@ json_link() { # GROUP
 	fsn detach g
 }
 
-@test "list --json has every key, with its type" {
+@test "list: --json has all keys, with their types" {
 	need_bpf
 	fsn list --json
 	assert_output '{"version":1,"groups":[]}'
@@ -249,7 +249,7 @@ json_link() { # GROUP
 
 # --- a library that was replaced ---------------------------------------------------------
 
-@test "a library that another file has replaced is stale, its calls are counted no more" {
+@test "list: a replaced library is stale, and calls of the new file are not counted" {
 	local lib=$BATS_TEST_TMPDIR/libcopy.so
 
 	need_bpf
@@ -286,7 +286,7 @@ json_link() { # GROUP
 	fsn detach g other
 }
 
-@test "a program that keeps the old file open is counted by the old group" {
+@test "list: a program that has the library mapped before the attach is counted" {
 	local lib=$BATS_TEST_TMPDIR/libcopy.so
 
 	need_bpf
@@ -303,7 +303,7 @@ json_link() { # GROUP
 
 # --- functions ---------------------------------------------------------------------------
 
-@test "list functions shows what is probed, where and why" {
+@test "list functions: shows probed functions with offset, site, exit and reason" {
 	need_bpf
 	fsn attach g fix_add fix_ret --lib "$LIB"
 	fsn list functions g
@@ -320,7 +320,7 @@ json_link() { # GROUP
 	fsn detach g
 }
 
-@test "list functions shows a function's other names" {
+@test "list functions: shows other names of a function" {
 	local aliases='[{"also":["fix_alias_b"],"name":"fix_alias_a"}]'
 
 	need_bpf

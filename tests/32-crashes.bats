@@ -41,7 +41,7 @@ STACK='  stack:
     outer (crash.c:N)
     work (crash.c:N)'
 
-@test "run reports a signal with its address, the calls in progress and the stack" {
+@test "run: reports a signal with its address, the calls in progress and the stack" {
 	assert_eq "$(report 139 segv)" "process PID (crash) was killed: SIGSEGV at 0x8
 $IN_FLIGHT
 $STACK
@@ -56,20 +56,20 @@ $STACK
     main (crash.c:N)"
 }
 
-@test "run reports a signal that another thread than the first takes" {
+@test "run: reports a signal in another thread than the first" {
 	assert_eq "$(report 139 thread)" "process PID (crash) was killed: SIGSEGV at 0x8, in thread TID
 $IN_FLIGHT
 $STACK
     run (crash.c:N)"
 }
 
-@test "run reports an exit status other than 0" {
+@test "run: reports an exit status other than 0" {
 	report 3 exit >"$BATS_TEST_TMPDIR/report"
 	assert_eq "$(head -2 "$BATS_TEST_TMPDIR/report")" "process PID (crash) failed: exit status 3
 $IN_FLIGHT"
 }
 
-@test "run reports nothing of handled signals, of an exit with 0, and with --quiet" {
+@test "run: reports no handled signal, no exit status 0, and nothing with --quiet" {
 	local how
 
 	for how in handled survives fine; do
@@ -79,21 +79,21 @@ $IN_FLIGHT"
 	refute_stderr_match "SIGSEGV"
 }
 
-@test "run reports each child of COMMAND that dies, in order" {
+@test "run: reports each child of COMMAND that dies, in order" {
 	fsn -s 3 run "$CRASH:outer" -- sh -c "$CRASH segv; $CRASH fine; $CRASH abort; $CRASH exit"
 	assert_eq "$(grep -o '(crash).*' <<<"$stderr")" "(crash) was killed: SIGSEGV at 0x8
 (crash) was killed: SIGABRT
 (crash) failed: exit status 3"
 }
 
-@test "run counts the processes whose records were overwritten before it looked" {
+@test "run: counts dead processes whose records were overwritten" {
 	fsn run "$CRASH:outer" -- sh -c "kill -STOP \$PPID; for i in 1 2 3 4 5; do
 		$CRASH exit; $CRASH exit; $CRASH exit; $CRASH exit; done; kill -CONT \$PPID"
 	assert_stderr_match "^funcsnoop run: 4 more processes died$"
 	assert_eq "$(grep -c 'exit status 3' <<<"$stderr")" 16
 }
 
-@test "run --stream prints the calls of a process before its end" {
+@test "run: --stream prints the calls of a process before the report of its death" {
 	fsn -s 139 run "$CRASH:outer" --stream --events entry -- "$CRASH" segv
 	assert_eq "$(grep -o 'outer(n=2)$\|was killed' <<<"$stderr" | head -2)" "outer(n=2)
 was killed"

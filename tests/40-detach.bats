@@ -8,7 +8,7 @@ groups() { # names, space between them
 	"$FUNCSNOOP" list --json | jq -r 'map(.name) | join(" ")'
 }
 
-@test "detach removes the groups that are named, silently" {
+@test "detach: removes the named groups without output" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b fix_add --lib "$FIX/libfix.so"
@@ -52,14 +52,14 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a b
 }
 
-@test "the same group named twice is detached once" {
+@test "detach: a group that is named twice is removed once" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn detach a a
 	assert_eq "$(groups)" ""
 }
 
-@test "detach needs groups or --all, and not both" {
+@test "detach: requires groups or --all, but not both" {
 	fsn -s 2 detach
 	assert_output ""
 	assert_stderr "funcsnoop detach: needs either groups or --all
@@ -116,23 +116,23 @@ nothing_fires() { # MODE EXIT
 	fi
 }
 
-@test "after detach nothing fires, at full load (session, return)" {
+@test "detach: no probe fires afterwards, at full load (session, return)" {
 	nothing_fires session return
 }
 
-@test "after detach nothing fires, at full load (multi, ret)" {
+@test "detach: no probe fires afterwards, at full load (multi, ret)" {
 	nothing_fires multi ret
 }
 
-@test "after detach nothing fires, at full load (perf, return)" {
+@test "detach: no probe fires afterwards, at full load (perf, return)" {
 	nothing_fires perf return
 }
 
-@test "after detach nothing fires, at full load (perf, ret)" {
+@test "detach: no probe fires afterwards, at full load (perf, ret)" {
 	nothing_fires perf ret
 }
 
-@test "detach leaves no link, program, map or pin of the group" {
+@test "detach: leaves no link, BPF program, map or pin of the group" {
 	local pin ids=() kind
 
 	need_bpf

@@ -97,7 +97,7 @@ leave_of_detach() {
 	skip "in $ROUNDS rounds no breakpoint was left"
 }
 
-@test "a detach that is killed with all its processes leaves no breakpoint to the next command" {
+@test "orphans: the next command removes breakpoints of a killed detach" {
 	start_called
 	leave_of_detach
 	fsn stats
