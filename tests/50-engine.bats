@@ -366,78 +366,78 @@ sampled_out 900"
 
 # --- session links, return probes ---
 
-@test "calls are counted and return (session, return)" {
+@test "calls: all 1,000 calls are counted and return (session, return)" {
 	case_leaf session return
 }
-@test "sixteen threads at once lose no call (session, return)" {
+@test "threads: sixteen concurrent threads lose no call (session, return)" {
 	case_threads session return
 }
-@test "a tail call ends the caller's call once, and the callee's (session, return)" {
+@test "tail calls: caller and callee return once for each call (session, return)" {
 	case_tail session return
 }
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (session, return)" {
+@test "recursion: 200 levels are 200 calls, and none stays in flight (session, return)" {
 	case_recurse session return
 }
-@test "ten recursions 200 deep make 2,000 calls (session, return)" {
+@test "recursion: ten recursions of 200 levels are 2,000 calls (session, return)" {
 	case_recurse_again session return
 }
-@test "a call left by longjmp is abandoned (session, return)" {
+@test "longjmp: a call that it leaves is abandoned (session, return)" {
 	case_longjmp session return
 }
-@test "a call at the place of one left by longjmp returns (session, return)" {
+@test "longjmp: a later call at the address of an abandoned one returns (session, return)" {
 	case_longjmp_leaf session return
 }
-@test "a call in which its thread exits is abandoned (session, return)" {
+@test "threads: a call whose thread exits is abandoned (session, return)" {
 	case_thread_exit session return
 }
-@test "a call in which its process exits is counted and not in flight (session, return)" {
+@test "exit: a call whose process exits is counted and not in flight (session, return)" {
 	case_exit session return
 }
-@test "calls of a process that is killed are abandoned (session, return)" {
+@test "kill: calls of a killed process are abandoned (session, return)" {
 	case_kill session return
 }
-@test "a call that becomes another program is abandoned (session, return)" {
+@test "exec: a call that executes another program is abandoned (session, return)" {
 	case_exec session return
 }
-@test "calls of threads that an exec ends are abandoned (session, return)" {
+@test "exec: calls of the other threads are abandoned (session, return)" {
 	case_exec_blocked session return
 }
-@test "a forked child that returns from its parent's call ends nothing (session, return)" {
+@test "fork: a child that returns from its parent's call ends no call (session, return)" {
 	case_fork session return
 }
-@test "calls of a child that shares the memory are its own (session, return)" {
+@test "vfork: calls of the child are counted as its own (session, return)" {
 	case_vfork session return
 }
-@test "blocked calls are in flight until they return (session, return)" {
+@test "in flight: blocked calls are listed until they return (session, return)" {
 	case_block session return
 }
-@test "every level of a blocked recursion is in flight (session, return)" {
+@test "in flight: each level of a blocked recursion is listed (session, return)" {
 	case_deep_block session return
 }
-@test "calls in progress at a reset are carried over (session, return)" {
+@test "reset: calls in progress are carried over (session, return)" {
 	case_reset_mid session return
 }
 # bats test_tags=bpf,slow
-@test "320,000 calls of sixteen threads are counted to the last (session, return)" {
+@test "threads: 320,000 calls of sixteen threads are all counted (session, return)" {
 	engine_case session return "threads 20000 16" "eng_leaf 320000 0 320000 0 0 0"
 }
-@test "a program goes on when its calls in progress are detached (session, return)" {
+@test "detach: a program continues if its calls are in progress (session, return)" {
 	case_detach_mid session return
 }
-@test "all twelve calls of a chain of tail calls are counted (session, return)" {
+@test "tail calls: all twelve calls of a chain are counted (session, return)" {
 	case_chain session return
 }
-@test "calls that began before the attach are not counted (session, return)" {
+@test "attach: calls that began earlier are not counted (session, return)" {
 	case_attach_mid session return
 }
 # bats test_tags=core
-@test "a call that ends in a tail call has its own time (session, return)" {
+@test "tail calls: the time of a caller includes the callee (session, return)" {
 	case_jumps session return
 }
-@test "a call left out of the sample ends no older one at its place (session, return)" {
+@test "sample: an unsampled call does not end an older one at its address (session, return)" {
 	case_longjmp_sample session return
 }
-@test "a thousand short processes are distinguished (session, return)" {
+@test "processes: a thousand short processes have a row each (session, return)" {
 	case_manyprocs session return
 }
 @test "sample: one call of ten is timed, and all are counted (session, return)" {
@@ -446,76 +446,76 @@ sampled_out 900"
 
 # --- multi links, return probes ---
 
-@test "calls are counted and return (multi, return)" {
+@test "calls: all 1,000 calls are counted and return (multi, return)" {
 	case_leaf multi return
 }
-@test "sixteen threads at once lose no call (multi, return)" {
+@test "threads: sixteen concurrent threads lose no call (multi, return)" {
 	case_threads multi return
 }
-@test "a tail call ends the caller's call once, and the callee's (multi, return)" {
+@test "tail calls: caller and callee return once for each call (multi, return)" {
 	case_tail multi return
 }
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, return)" {
+@test "recursion: 200 levels are 200 calls, and none stays in flight (multi, return)" {
 	case_recurse multi return
 }
-@test "ten recursions 200 deep make 2,000 calls (multi, return)" {
+@test "recursion: ten recursions of 200 levels are 2,000 calls (multi, return)" {
 	case_recurse_again multi return
 }
-@test "a call left by longjmp is abandoned (multi, return)" {
+@test "longjmp: a call that it leaves is abandoned (multi, return)" {
 	case_longjmp multi return
 }
-@test "a call at the place of one left by longjmp returns (multi, return)" {
+@test "longjmp: a later call at the address of an abandoned one returns (multi, return)" {
 	case_longjmp_leaf multi return
 }
-@test "a call left out by a filter ends no older one at its place (multi, return)" {
+@test "longjmp: a filtered call does not end an older one at its address (multi, return)" {
 	case_longjmp_filter multi return
 }
-@test "a call in which its thread exits is abandoned (multi, return)" {
+@test "threads: a call whose thread exits is abandoned (multi, return)" {
 	case_thread_exit multi return
 }
-@test "a call in which its process exits is counted and not in flight (multi, return)" {
+@test "exit: a call whose process exits is counted and not in flight (multi, return)" {
 	case_exit multi return
 }
-@test "calls of a process that is killed are abandoned (multi, return)" {
+@test "kill: calls of a killed process are abandoned (multi, return)" {
 	case_kill multi return
 }
-@test "a call that becomes another program is abandoned (multi, return)" {
+@test "exec: a call that executes another program is abandoned (multi, return)" {
 	case_exec multi return
 }
-@test "calls of threads that an exec ends are abandoned (multi, return)" {
+@test "exec: calls of the other threads are abandoned (multi, return)" {
 	case_exec_blocked multi return
 }
-@test "a forked child that returns from its parent's call ends nothing (multi, return)" {
+@test "fork: a child that returns from its parent's call ends no call (multi, return)" {
 	case_fork multi return
 }
-@test "calls of a child that shares the memory are its own (multi, return)" {
+@test "vfork: calls of the child are counted as its own (multi, return)" {
 	case_vfork multi return
 }
-@test "blocked calls are in flight until they return (multi, return)" {
+@test "in flight: blocked calls are listed until they return (multi, return)" {
 	case_block multi return
 }
-@test "every level of a blocked recursion is in flight (multi, return)" {
+@test "in flight: each level of a blocked recursion is listed (multi, return)" {
 	case_deep_block multi return
 }
-@test "calls in progress at a reset are carried over (multi, return)" {
+@test "reset: calls in progress are carried over (multi, return)" {
 	case_reset_mid multi return
 }
-@test "a program goes on when its calls in progress are detached (multi, return)" {
+@test "detach: a program continues if its calls are in progress (multi, return)" {
 	case_detach_mid multi return
 }
-@test "all twelve calls of a chain of tail calls are counted (multi, return)" {
+@test "tail calls: all twelve calls of a chain are counted (multi, return)" {
 	case_chain multi return
 }
-@test "calls that began before the attach are not counted (multi, return)" {
+@test "attach: calls that began earlier are not counted (multi, return)" {
 	case_attach_mid multi return
 }
-@test "a call that ends in a tail call has its own time (multi, return)" {
+@test "tail calls: the time of a caller includes the callee (multi, return)" {
 	case_jumps multi return
 }
-@test "a call left out of the sample ends no older one at its place (multi, return)" {
+@test "sample: an unsampled call does not end an older one at its address (multi, return)" {
 	case_longjmp_sample multi return
 }
-@test "a thousand short processes are distinguished (multi, return)" {
+@test "processes: a thousand short processes have a row each (multi, return)" {
 	case_manyprocs multi return
 }
 @test "sample: one call of ten is timed, and all are counted (multi, return)" {
@@ -524,76 +524,76 @@ sampled_out 900"
 
 # --- perf links, return probes ---
 
-@test "calls are counted and return (perf, return)" {
+@test "calls: all 1,000 calls are counted and return (perf, return)" {
 	case_leaf perf return
 }
-@test "sixteen threads at once lose no call (perf, return)" {
+@test "threads: sixteen concurrent threads lose no call (perf, return)" {
 	case_threads perf return
 }
-@test "a tail call ends the caller's call once, and the callee's (perf, return)" {
+@test "tail calls: caller and callee return once for each call (perf, return)" {
 	case_tail perf return
 }
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, return)" {
+@test "recursion: 200 levels are 200 calls, and none stays in flight (perf, return)" {
 	case_recurse perf return
 }
-@test "ten recursions 200 deep make 2,000 calls (perf, return)" {
+@test "recursion: ten recursions of 200 levels are 2,000 calls (perf, return)" {
 	case_recurse_again perf return
 }
-@test "a call left by longjmp is abandoned (perf, return)" {
+@test "longjmp: a call that it leaves is abandoned (perf, return)" {
 	case_longjmp perf return
 }
-@test "a call at the place of one left by longjmp returns (perf, return)" {
+@test "longjmp: a later call at the address of an abandoned one returns (perf, return)" {
 	case_longjmp_leaf perf return
 }
-@test "a call left out by a filter ends no older one at its place (perf, return)" {
+@test "longjmp: a filtered call does not end an older one at its address (perf, return)" {
 	case_longjmp_filter perf return
 }
-@test "a call in which its thread exits is abandoned (perf, return)" {
+@test "threads: a call whose thread exits is abandoned (perf, return)" {
 	case_thread_exit perf return
 }
-@test "a call in which its process exits is counted and not in flight (perf, return)" {
+@test "exit: a call whose process exits is counted and not in flight (perf, return)" {
 	case_exit perf return
 }
-@test "calls of a process that is killed are abandoned (perf, return)" {
+@test "kill: calls of a killed process are abandoned (perf, return)" {
 	case_kill perf return
 }
-@test "a call that becomes another program is abandoned (perf, return)" {
+@test "exec: a call that executes another program is abandoned (perf, return)" {
 	case_exec perf return
 }
-@test "calls of threads that an exec ends are abandoned (perf, return)" {
+@test "exec: calls of the other threads are abandoned (perf, return)" {
 	case_exec_blocked perf return
 }
-@test "a forked child that returns from its parent's call ends nothing (perf, return)" {
+@test "fork: a child that returns from its parent's call ends no call (perf, return)" {
 	case_fork perf return
 }
-@test "calls of a child that shares the memory are its own (perf, return)" {
+@test "vfork: calls of the child are counted as its own (perf, return)" {
 	case_vfork perf return
 }
-@test "blocked calls are in flight until they return (perf, return)" {
+@test "in flight: blocked calls are listed until they return (perf, return)" {
 	case_block perf return
 }
-@test "every level of a blocked recursion is in flight (perf, return)" {
+@test "in flight: each level of a blocked recursion is listed (perf, return)" {
 	case_deep_block perf return
 }
-@test "calls in progress at a reset are carried over (perf, return)" {
+@test "reset: calls in progress are carried over (perf, return)" {
 	case_reset_mid perf return
 }
-@test "a program goes on when its calls in progress are detached (perf, return)" {
+@test "detach: a program continues if its calls are in progress (perf, return)" {
 	case_detach_mid perf return
 }
-@test "all twelve calls of a chain of tail calls are counted (perf, return)" {
+@test "tail calls: all twelve calls of a chain are counted (perf, return)" {
 	case_chain perf return
 }
-@test "calls that began before the attach are not counted (perf, return)" {
+@test "attach: calls that began earlier are not counted (perf, return)" {
 	case_attach_mid perf return
 }
-@test "a call that ends in a tail call has its own time (perf, return)" {
+@test "tail calls: the time of a caller includes the callee (perf, return)" {
 	case_jumps perf return
 }
-@test "a call left out of the sample ends no older one at its place (perf, return)" {
+@test "sample: an unsampled call does not end an older one at its address (perf, return)" {
 	case_longjmp_sample perf return
 }
-@test "a thousand short processes are distinguished (perf, return)" {
+@test "processes: a thousand short processes have a row each (perf, return)" {
 	case_manyprocs perf return
 }
 @test "sample: one call of ten is timed, and all are counted (perf, return)" {
@@ -602,82 +602,82 @@ sampled_out 900"
 
 # --- multi links, ret probes ---
 
-@test "calls are counted and return (multi, ret)" {
+@test "calls: all 1,000 calls are counted and return (multi, ret)" {
 	case_leaf multi ret
 }
-@test "sixteen threads at once lose no call (multi, ret)" {
+@test "threads: sixteen concurrent threads lose no call (multi, ret)" {
 	case_threads multi ret
 }
-@test "a tail call ends the caller's call once, and the callee's (multi, ret)" {
+@test "tail calls: caller and callee return once for each call (multi, ret)" {
 	case_tail multi ret
 }
-@test "a recursion 20,000 deep makes 20,000 calls, and each returns (multi, ret)" {
+@test "recursion: 20,000 levels are 20,000 calls, and each returns (multi, ret)" {
 	share_engine multi ret
 	capture "$FIX/engine" recurse 1 20000
 	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
 }
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, ret)" {
+@test "recursion: 200 levels are 200 calls, and none stays in flight (multi, ret)" {
 	case_recurse multi ret
 }
-@test "ten recursions 200 deep make 2,000 calls (multi, ret)" {
+@test "recursion: ten recursions of 200 levels are 2,000 calls (multi, ret)" {
 	case_recurse_again multi ret
 }
-@test "a call left by longjmp is abandoned (multi, ret)" {
+@test "longjmp: a call that it leaves is abandoned (multi, ret)" {
 	case_longjmp multi ret
 }
-@test "a call at the place of one left by longjmp returns (multi, ret)" {
+@test "longjmp: a later call at the address of an abandoned one returns (multi, ret)" {
 	case_longjmp_leaf multi ret
 }
-@test "a call left out by a filter ends no older one at its place (multi, ret)" {
+@test "longjmp: a filtered call does not end an older one at its address (multi, ret)" {
 	case_longjmp_filter multi ret
 }
-@test "a call in which its thread exits is abandoned (multi, ret)" {
+@test "threads: a call whose thread exits is abandoned (multi, ret)" {
 	case_thread_exit multi ret
 }
-@test "a call in which its process exits is counted and not in flight (multi, ret)" {
+@test "exit: a call whose process exits is counted and not in flight (multi, ret)" {
 	case_exit multi ret
 }
-@test "calls of a process that is killed are abandoned (multi, ret)" {
+@test "kill: calls of a killed process are abandoned (multi, ret)" {
 	case_kill multi ret
 }
-@test "a call that becomes another program is abandoned (multi, ret)" {
+@test "exec: a call that executes another program is abandoned (multi, ret)" {
 	case_exec multi ret
 }
-@test "calls of threads that an exec ends are abandoned (multi, ret)" {
+@test "exec: calls of the other threads are abandoned (multi, ret)" {
 	case_exec_blocked multi ret
 }
-@test "a forked child that returns from its parent's call ends nothing (multi, ret)" {
+@test "fork: a child that returns from its parent's call ends no call (multi, ret)" {
 	case_fork multi ret
 }
-@test "calls of a child that shares the memory are its own (multi, ret)" {
+@test "vfork: calls of the child are counted as its own (multi, ret)" {
 	case_vfork multi ret
 }
-@test "blocked calls are in flight until they return (multi, ret)" {
+@test "in flight: blocked calls are listed until they return (multi, ret)" {
 	case_block multi ret
 }
-@test "every level of a blocked recursion is in flight (multi, ret)" {
+@test "in flight: each level of a blocked recursion is listed (multi, ret)" {
 	case_deep_block multi ret
 }
-@test "calls in progress at a reset are carried over (multi, ret)" {
+@test "reset: calls in progress are carried over (multi, ret)" {
 	case_reset_mid multi ret
 }
-@test "a program goes on when its calls in progress are detached (multi, ret)" {
+@test "detach: a program continues if its calls are in progress (multi, ret)" {
 	case_detach_mid multi ret
 }
-@test "all twelve calls of a chain of tail calls are counted (multi, ret)" {
+@test "tail calls: all twelve calls of a chain are counted (multi, ret)" {
 	case_chain multi ret
 }
-@test "calls that began before the attach are not counted (multi, ret)" {
+@test "attach: calls that began earlier are not counted (multi, ret)" {
 	case_attach_mid multi ret
 }
 # bats test_tags=core,arch
-@test "a call that ends in a tail call has its own time, or none (multi, ret)" {
+@test "tail calls: the time of a caller includes the callee, or is unknown (multi, ret)" {
 	case_jumps multi ret
 }
-@test "a call left out of the sample ends no older one at its place (multi, ret)" {
+@test "sample: an unsampled call does not end an older one at its address (multi, ret)" {
 	case_longjmp_sample multi ret
 }
-@test "a thousand short processes are distinguished (multi, ret)" {
+@test "processes: a thousand short processes have a row each (multi, ret)" {
 	case_manyprocs multi ret
 }
 @test "sample: one call of ten is timed, and all are counted (multi, ret)" {
@@ -686,81 +686,81 @@ sampled_out 900"
 
 # --- perf links, ret probes ---
 
-@test "calls are counted and return (perf, ret)" {
+@test "calls: all 1,000 calls are counted and return (perf, ret)" {
 	case_leaf perf ret
 }
-@test "sixteen threads at once lose no call (perf, ret)" {
+@test "threads: sixteen concurrent threads lose no call (perf, ret)" {
 	case_threads perf ret
 }
-@test "a tail call ends the caller's call once, and the callee's (perf, ret)" {
+@test "tail calls: caller and callee return once for each call (perf, ret)" {
 	case_tail perf ret
 }
-@test "a recursion 20,000 deep makes 20,000 calls, and each returns (perf, ret)" {
+@test "recursion: 20,000 levels are 20,000 calls, and each returns (perf, ret)" {
 	share_engine perf ret
 	capture "$FIX/engine" recurse 1 20000
 	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
 }
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, ret)" {
+@test "recursion: 200 levels are 200 calls, and none stays in flight (perf, ret)" {
 	case_recurse perf ret
 }
-@test "ten recursions 200 deep make 2,000 calls (perf, ret)" {
+@test "recursion: ten recursions of 200 levels are 2,000 calls (perf, ret)" {
 	case_recurse_again perf ret
 }
-@test "a call left by longjmp is abandoned (perf, ret)" {
+@test "longjmp: a call that it leaves is abandoned (perf, ret)" {
 	case_longjmp perf ret
 }
-@test "a call at the place of one left by longjmp returns (perf, ret)" {
+@test "longjmp: a later call at the address of an abandoned one returns (perf, ret)" {
 	case_longjmp_leaf perf ret
 }
-@test "a call left out by a filter ends no older one at its place (perf, ret)" {
+@test "longjmp: a filtered call does not end an older one at its address (perf, ret)" {
 	case_longjmp_filter perf ret
 }
-@test "a call in which its thread exits is abandoned (perf, ret)" {
+@test "threads: a call whose thread exits is abandoned (perf, ret)" {
 	case_thread_exit perf ret
 }
-@test "a call in which its process exits is counted and not in flight (perf, ret)" {
+@test "exit: a call whose process exits is counted and not in flight (perf, ret)" {
 	case_exit perf ret
 }
-@test "calls of a process that is killed are abandoned (perf, ret)" {
+@test "kill: calls of a killed process are abandoned (perf, ret)" {
 	case_kill perf ret
 }
-@test "a call that becomes another program is abandoned (perf, ret)" {
+@test "exec: a call that executes another program is abandoned (perf, ret)" {
 	case_exec perf ret
 }
-@test "calls of threads that an exec ends are abandoned (perf, ret)" {
+@test "exec: calls of the other threads are abandoned (perf, ret)" {
 	case_exec_blocked perf ret
 }
-@test "a forked child that returns from its parent's call ends nothing (perf, ret)" {
+@test "fork: a child that returns from its parent's call ends no call (perf, ret)" {
 	case_fork perf ret
 }
-@test "calls of a child that shares the memory are its own (perf, ret)" {
+@test "vfork: calls of the child are counted as its own (perf, ret)" {
 	case_vfork perf ret
 }
-@test "blocked calls are in flight until they return (perf, ret)" {
+@test "in flight: blocked calls are listed until they return (perf, ret)" {
 	case_block perf ret
 }
-@test "every level of a blocked recursion is in flight (perf, ret)" {
+@test "in flight: each level of a blocked recursion is listed (perf, ret)" {
 	case_deep_block perf ret
 }
-@test "calls in progress at a reset are carried over (perf, ret)" {
+@test "reset: calls in progress are carried over (perf, ret)" {
 	case_reset_mid perf ret
 }
-@test "a program goes on when its calls in progress are detached (perf, ret)" {
+@test "detach: a program continues if its calls are in progress (perf, ret)" {
 	case_detach_mid perf ret
 }
-@test "all twelve calls of a chain of tail calls are counted (perf, ret)" {
+@test "tail calls: all twelve calls of a chain are counted (perf, ret)" {
 	case_chain perf ret
 }
-@test "calls that began before the attach are not counted (perf, ret)" {
+@test "attach: calls that began earlier are not counted (perf, ret)" {
 	case_attach_mid perf ret
 }
-@test "a call that ends in a tail call has its own time, or none (perf, ret)" {
+@test "tail calls: the time of a caller includes the callee, or is unknown (perf, ret)" {
 	case_jumps perf ret
 }
-@test "a call left out of the sample ends no older one at its place (perf, ret)" {
+@test "sample: an unsampled call does not end an older one at its address (perf, ret)" {
 	case_longjmp_sample perf ret
 }
-@test "a thousand short processes are distinguished (perf, ret)" {
+@test "processes: a thousand short processes have a row each (perf, ret)" {
 	case_manyprocs perf ret
 }
 @test "sample: one call of ten is timed, and all are counted (perf, ret)" {
@@ -769,7 +769,7 @@ sampled_out 900"
 
 # --- both ways in one group -----------------------------------------------------------
 
-@test "one group has functions with return probes and with ret probes" {
+@test "attach: one group has functions with return probes and with ret probes" {
 	need_link session
 	cat >"$BATS_TEST_TMPDIR/both.json" <<-END
 	{ "both_sym": { "eng_outer": { "symbol": "eng_outer", "nothrow": true },
@@ -789,7 +789,7 @@ eng_outer 100 0 100 0 0 0"
 }
 
 # bats test_tags=core,arch
-@test "with keys, stacks, the split, waits and samples all programs load" {
+@test "attach: all BPF programs load with keys, stacks, --split, waits and samples" {
 	local -a ask=("fix_add --lib $FIX/libfix.so --key arg1,result --sum arg2"
 		"fix_add --lib $FIX/libfix.so --key caller,comm --stacks slow --slow 1ms"
 		"fix_add --lib $FIX/libfix.so --stacks all --split"

@@ -26,7 +26,7 @@ attach_has_none() { # ARG... of attach, of a group g
 }
 
 # bats test_tags=core
-@test "programs of a session link have stacks of their own" {
+@test "bpf: programs of a session link have no private stack" {
 	need_link session
 	no_private_stack 'asm_*' --exit return --slow 1ms
 }
@@ -36,12 +36,12 @@ attach_has_none() { # ARG... of attach, of a group g
 	no_private_stack '*' --exit ret --slow 1ms
 }
 
-@test "programs of return probes have stacks of their own" {
+@test "bpf: programs of return probes have no private stack" {
 	need_link multi
 	no_private_stack 'asm_*' --link multi --exit return
 }
 
-@test "programs of perf links have stacks of their own" {
+@test "bpf: programs of perf links have no private stack" {
 	need_link perf
 	no_private_stack 'asm_nop*' --link perf --exit return
 	no_private_stack 'asm_nop*' --link perf --exit ret
@@ -52,13 +52,13 @@ attach_has_none() { # ARG... of attach, of a group g
 	attach_has_none gpu --name g --lib "$O/libfuncsnoop-gpu.so"
 }
 
-@test "programs that only count have stacks of their own" {
+@test "bpf: programs that only count have no private stack" {
 	need_bpf
 	no_private_stack 'asm_*' --count --comm nobody --cpu 0
 }
 
 # bats test_tags=core,arch
-@test "programs that keep arguments on the stack and text have stacks of their own" {
+@test "bpf: programs that keep stack arguments and text have no private stack" {
 	local config=$BATS_TEST_TMPDIR/c.json exit
 
 	need_bpf

@@ -19,7 +19,7 @@ result_calls() { # of the last fixture's $output
 
 # --- at rest ------------------------------------------------------------------------
 
-@test "after a reset everything begins at zero" {
+@test "reset: sets all statistics to zero" {
 	need_bpf
 	fsn attach g fix_add fix_fail --lib "$FIX/libfix.so" --slow 0ns
 	capture "$FIX/call" add 100
@@ -42,7 +42,7 @@ fix_fail 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "a reset moves since and not attached_at" {
+@test "reset: changes 'since' and keeps 'attached_at'" {
 	local before after
 
 	need_bpf
@@ -62,7 +62,7 @@ fix_fail 10 0 10 0 0 0"
 	fsn detach g
 }
 
-@test "a reset of one group leaves the others, and one without a name takes all" {
+@test "reset: resets only the named group, or without a name all groups" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b fix_add --lib "$FIX/libfix.so"
@@ -78,7 +78,7 @@ fix_fail 10 0 10 0 0 0"
 	fsn detach a b
 }
 
-@test "a reset of an unknown group is an error and resets none" {
+@test "reset: an unknown group is an error and resets no group" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	capture "$FIX/call" add 10
@@ -89,7 +89,7 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a
 }
 
-@test "stats --reset shows what it resets, of all groups" {
+@test "reset: stats --reset shows the statistics that it resets, for all groups" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b fix_add fix_ret --lib "$FIX/libfix.so"
@@ -104,7 +104,7 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a b
 }
 
-@test "groups are reset after one wait for programs, and one that fails leaves the others theirs" {
+@test "reset: waits once for all groups' BPF programs, and a failed group is unchanged" {
 	local trace=$BATS_TEST_TMPDIR/trace nth group
 
 	need_bpf
@@ -136,7 +136,7 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a b c
 }
 
-@test "a group named twice is read and reset once" {
+@test "reset: a group that is named twice is read and reset once" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	capture "$FIX/call" add 10
@@ -154,7 +154,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 	grep -q pipe_write "/proc/$(sed -n 's/^pid //p' "$(bg_err "$1")")/wchan" 2>/dev/null
 }
 
-@test "a reader who takes its time keeps no other command waiting" {
+@test "reset: a slow reader of stats --reset does not block other commands" {
 	local lib=$BATS_TEST_TMPDIR/libstdc++.so.6
 
 	need_bpf
@@ -179,7 +179,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 	fsn detach --all
 }
 
-@test "a reading that cannot be written resets nothing" {
+@test "reset: stats --reset resets no group if its output cannot be written" {
 	local base
 
 	need_bpf
@@ -220,7 +220,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 	fsn detach g
 }
 
-@test "resets that fail use no epochs up, however many" {
+@test "reset: failed resets use up no epochs" {
 	local ctl calls=0 i
 
 	need_bpf
@@ -258,7 +258,7 @@ pipe_is_full() { # NAME: of a command that says its pid
 }
 
 # A fold of processes that is killed leaves marks on records, which count as before.
-@test "resets that fail lose no process that a killed command was about to give up" {
+@test "reset: failed resets keep processes that a killed command was removing" {
 	local folder=$FUNCSNOOP_BPFFS/funcsnoop/g key value records
 
 	need_bpf
@@ -392,7 +392,7 @@ jumps_add_up() { # MODE
 # Threads sleep 50 ms all the time. One call is much longer and one much shorter: they are
 # exactly the extremes of the following reading, and of no other. Their processes have their
 # times.
-@test "the longest and the shortest call are in one reading each" {
+@test "reset: the longest and the shortest call are in one reading each" {
 	local round long short
 
 	need_bpf
@@ -419,7 +419,7 @@ jumps_add_up() { # MODE
 	fsn detach g
 }
 
-@test "readers meet resets and see numbers that fit together" {
+@test "reset: concurrent readers see consistent numbers" {
 	local i
 
 	need_bpf
@@ -444,7 +444,7 @@ jumps_add_up() { # MODE
 
 # --- killed ---------------------------------------------------------------------------
 
-@test "a reset that is killed at any moment has happened or not" {
+@test "reset: killed at any moment, it resets all statistics or none" {
 	local i before pending=0 span
 
 	need_bpf
@@ -467,7 +467,7 @@ jumps_add_up() { # MODE
 	fsn detach g
 }
 
-@test "readings of killed resets that happened, and of the others, add up to all calls" {
+@test "reset: readings add up to all calls, also if 'stats --reset' is killed" {
 	local i before span
 
 	need_bpf
