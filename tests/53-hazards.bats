@@ -10,23 +10,23 @@ hazard() { # CASE FUNCTIONS TEXT
 	unharmed "$FIX/libhazard.so" "$2" "$3" "$FIX/hazard" "$1" 20
 }
 
-@test "fibers by swapcontext live in the middle of calls" {
+@test "hazards: fibers of swapcontext survive switches during calls" {
 	hazard fiber_uc "hz_yield_uc hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_yield_uc 20 0 20 0 0 0"
 }
 
 # bats test_tags=core,arch
-@test "fibers that switch stacks by hand live in the middle of calls" {
+@test "hazards: fibers of assembly code survive switches during calls" {
 	hazard fiber_asm "hz_yield_asm hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_yield_asm 20 0 20 0 0 0"
 }
 
-@test "a plain C program that switches stacks by code of its own lives" {
+@test "hazards: a C program that switches stacks with its own code survives" {
 	unharmed "$FIX/switch" "work again" "again 20 0 20 0 0 0
 work 40 0 39 0 1 0" "$FIX/switch" 20
 }
 
-@test "all functions of such a program are probed and it lives" {
+@test "hazards: a C program that switches stacks survives probes on all its functions" {
 	local plain
 
 	need_bpf
@@ -41,7 +41,7 @@ work 40 0 39 0 1 0" "$FIX/switch" 20
 	fsn detach g
 }
 
-@test "no return probe is forced on a function that keeps its own return address" {
+@test "hazards: a function that reads its return address is only counted with --exit return" {
 	need_bpf
 	fsn attach g keep_place --lib "$FIX/switch" --exit return --json
 	assert_json '.[0].functions[0] | [.exit, .exit_why]' \
@@ -59,7 +59,7 @@ make_writable() { # FILE
 	readelf -lW "$1" | grep -q RWE || fail "the code of $1 is not writable"
 }
 
-@test "code that is mapped writable, where the kernel puts no probes, is refused" {
+@test "hazards: code that is mapped writable is refused with the reason" {
 	local lib=$BATS_TEST_TMPDIR/libfix.so
 
 	need_tool readelf
@@ -73,7 +73,7 @@ make_writable() { # FILE
 	assert_stderr_match 'mapped writable'
 }
 
-@test "a file with a module that hashes its own code is refused, with the reason" {
+@test "hazards: a FIPS module, which hashes its own code, is refused with the reason" {
 	need_bpf
 	fsn -s 1 attach g fix_add --lib "$FIX/hashed/libfix.so.1"
 	assert_stderr_match "cannot probe 'fix_add' .* FIPS module, which hashes its own code"
@@ -83,18 +83,18 @@ make_writable() { # FILE
 	hazard fiber_migrate "hz_yield_asm" "hz_yield_asm 20 0 20 0 0 0"
 }
 
-@test "a signal in a call does no harm" {
+@test "hazards: a signal during a call does no harm" {
 	hazard signal "hz_raise hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_raise 20 0 20 0 0 0"
 }
 
-@test "a signal on another stack does no harm" {
+@test "hazards: a signal handler on another stack does no harm" {
 	hazard altstack "hz_raise hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_raise 20 0 20 0 0 0"
 }
 
 # Both are proven safe for return probes; the handler's calls get none.
-@test "a signal on another stack in a call with a return probe does no harm" {
+@test "hazards: a handler on another stack in a call with a return probe does no harm" {
 	need_arch x86_64
 	need_link session
 	fsn attach -n g hz_turn hz_leaf --lib "$FIX/libhazard.so" --json
@@ -157,7 +157,7 @@ exits() { # FILE FUNCTION...
 	json -r '.[].functions[] | "\(.name) \(.exit)"' | sort
 }
 
-@test "functions that read return addresses, or whose callees do, have no return probe" {
+@test "hazards: no return probe is set if a function or its callee reads return addresses" {
 	local f
 
 	need_bpf
@@ -185,7 +185,7 @@ fr_pointer 1 0 1 0 0 0
 fr_walk 1 0 1 0 0 0" "$FIX/frames" 10
 }
 
-@test "the reason why a function has no return probe is one sentence" {
+@test "hazards: the reason for a missing return probe is one sentence" {
 	need_arch x86_64
 	fsn attach -n g fr_own fr_walk fr_pointer fr_even --lib "$FIX/libframes.so" --json
 	assert_json '[.[].functions[] | .exit_why | split("; ")[0]] | sort' \
@@ -223,11 +223,11 @@ too_deep 237"
 	done
 }
 
-@test "a cancelled thread runs its outer cleanups, its call is abandoned" {
+@test "hazards: a cancelled thread runs its outer cleanups, and its call is abandoned" {
 	hazard cancel "hz_pause" "hz_pause 20 0 0 0 20 0"
 }
 
-@test "a thread that exits in a call runs its outer cleanups, the call is abandoned" {
+@test "hazards: a thread that exits runs its outer cleanups, and its call is abandoned" {
 	hazard thread_exit "hz_thread_exit" "hz_thread_exit 20 0 0 0 20 0"
 }
 
@@ -236,7 +236,7 @@ too_deep 237"
 }
 
 # libc is everybody's: only this process's calls are known.
-@test "a thread cancelled in libc's own sleep runs its outer cleanups" {
+@test "hazards: a thread cancelled in libc's sleep runs its outer cleanups" {
 	local pid
 
 	need_bpf
@@ -273,20 +273,20 @@ CXX_CATCH="hzx_catch 20 0 20 0 0 0
 $CXX_THROW"
 
 # bats test_tags=core,arch
-@test "exceptions pass through probed functions, their calls are abandoned" {
+@test "hazards: exceptions pass through probed functions, and their calls are abandoned" {
 	hazcxx plain throw "$CXX_THROW"
 }
 
-@test "a probed function that catches returns" {
+@test "hazards: a probed function that catches an exception returns" {
 	hazcxx plain catch "$CXX_CATCH"
 }
 
-@test "exceptions in four threads at once do no harm" {
+@test "hazards: exceptions in four concurrent threads do no harm" {
 	hazcxx plain threads "hzx_inner 80 0 40 0 40 0
 hzx_outer 80 0 40 0 40 0"
 }
 
-@test "an exception that another thread throws again does no harm" {
+@test "hazards: an exception that another thread throws again does no harm" {
 	hazcxx plain pass_on "hzx_inner 20 0 0 0 20 0
 hzx_outer 20 0 0 0 20 0"
 }
@@ -295,7 +295,7 @@ hzx_outer 20 0 0 0 20 0"
 	hazcxx stripped throw "$CXX_THROW"
 }
 
-@test "a throwing function that catches in a stripped library returns" {
+@test "hazards: a function of a stripped library that catches an exception returns" {
 	hazcxx stripped catch "$CXX_CATCH"
 }
 
@@ -316,7 +316,7 @@ hzx_outer 20 0 0 0 20 0"
 
 # --- other languages --------------------------------------------------------------------
 
-@test "a Rust panic passes through probed functions" {
+@test "hazards: a Rust panic passes through probed functions" {
 	need_fixture hazrust
 	unharmed "$FIX/hazrust" "hzr_outer hzr_inner" "hzr_inner 20 0 10 0 10 0
 hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
@@ -356,12 +356,12 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 	[[ -z $1 ]] || assert_numbers g "$1"
 }
 
-@test "calls of Go functions are counted once, whether or not their stack grows" {
+@test "hazards: a call of a Go function counts once, whether or not its stack grows" {
 	go_unharmed "$GO_TIMES"
 	fsn detach g
 }
 
-@test "calls of Go functions are counted once by --count" {
+@test "hazards: --count counts a call of a Go function once" {
 	go_unharmed "$GO_COUNTS" --count
 	fsn detach g
 }
@@ -376,7 +376,7 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 	fsn detach g
 }
 
-@test "by --site entry the entries of Go functions are counted, grown stacks included" {
+@test "hazards: --site entry counts entries of Go functions, again after the stack grows" {
 	go_unharmed "" --site entry
 	fsn stats g --json
 	assert_sound
@@ -509,11 +509,11 @@ every_instruction() { # FILE PROGRAM FLAGS...
 }
 
 # bats test_tags=core,arch
-@test "functions of all kinds of instructions give the same results, and exact counts" {
+@test "hazards: probes on all kinds of instructions change no result, and counts are exact" {
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall"
 }
 
-@test "the same with probes on the entries only" {
+@test "hazards: probes on all kinds of instructions change no result with --count" {
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
 }
 
@@ -523,7 +523,7 @@ frames() { # SITES OPTION...
 	assert_json '[.[0].functions[] | .site_offset - .offset]' "$1"
 }
 
-@test "a probe in the function's own frame knows its call, and the caller's registers" {
+@test "hazards: a probe inside a function's frame reads arguments and result of the call" {
 	need_bpf
 	need_arch x86_64
 	frames '[22,4]' --exit ret
@@ -564,7 +564,7 @@ asm_frame_call 50 0 50 0 0 0"
 	fsn detach g
 }
 
-@test "a table that calls itself a function is left out of a glob, with the reason" {
+@test "hazards: a glob skips a table with a function's symbol, with the reason" {
 	local plain
 
 	need_bpf
@@ -643,11 +643,11 @@ early_ends() { # LINK
 	fsn detach g
 }
 
-@test "the same in a stripped library" {
+@test "hazards: probes on all kinds of instructions change no result in a stripped library" {
 	LD_LIBRARY_PATH=$FIX/stripped every_instruction "$FIX/stripped/libinsn.so" "$FIX/asmcall"
 }
 
-@test "functions of an executable at a fixed address give the same results" {
+@test "hazards: probes on an executable at a fixed address change no result" {
 	local plain name
 
 	need_bpf

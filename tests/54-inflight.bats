@@ -43,7 +43,7 @@ end_hanging() {
 	end_hanging
 }
 
-@test "a call in flight has its keys, and an age that grows" {
+@test "in flight: JSON has all keys of a call, and an age that grows" {
 	local age
 
 	attach_hanging
@@ -58,7 +58,7 @@ end_hanging() {
 	end_hanging
 }
 
-@test "the table of calls in flight has its columns in order" {
+@test "in flight: the table has its columns in order" {
 	attach_hanging
 	fsn list inflight
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "GROUP PID TID COMMAND AGE FUNCTION"
@@ -68,7 +68,7 @@ end_hanging() {
 	end_hanging
 }
 
-@test "--older-than leaves out calls that began since" {
+@test "in flight: --older-than omits younger calls" {
 	attach_hanging
 	fsn -s 2 list inflight --older-than 1y
 	fsn list inflight --older-than 3600s --json
@@ -91,7 +91,7 @@ end_hanging() {
 	end_hanging
 }
 
-@test "--older-than takes a duration with a unit" {
+@test "in flight: --older-than requires a duration with a unit" {
 	fsn -s 2 list inflight --older-than 5
 	assert_stderr_match "^funcsnoop list: --older-than: '5' has no unit"
 	fsn -s 2 list inflight --older-than fast
@@ -102,7 +102,7 @@ end_hanging() {
 }
 
 # The thread has left them by longjmp, and is above all but the first few.
-@test "calls below where their thread is now are stale, and hidden without --all" {
+@test "in flight: calls that longjmp has left are stale, and only shown with --all" {
 	local shown stale
 
 	need_bpf
@@ -129,7 +129,7 @@ end_hanging() {
 	fsn detach g
 }
 
-@test "a dead process that its parent has not waited for has no call in flight" {
+@test "in flight: a zombie process has no calls" {
 	local pid
 
 	need_bpf
@@ -153,7 +153,7 @@ end_hanging() {
 	fsn detach g
 }
 
-@test "a process with the number of a dead one does not inherit its calls" {
+@test "in flight: a process with a reused pid does not inherit calls" {
 	local pid
 
 	need_bpf
@@ -174,7 +174,7 @@ fix_hang 1 0 0 0 1 0"
 	fsn detach g
 }
 
-@test "a program's name in the list cannot write to the terminal" {
+@test "in flight: escape sequences in a program's name are not written to the terminal" {
 	local comm=$'\e[31mx\ny"'
 
 	need_bpf
@@ -192,7 +192,7 @@ fix_hang 1 0 0 0 1 0"
 	fsn detach g
 }
 
-@test "a call in flight in another group's process is nobody's after detach" {
+@test "in flight: calls are gone after a detach, and a new group does not inherit them" {
 	attach_hanging
 	fsn detach hang
 	fsn list inflight --json
@@ -204,7 +204,7 @@ fix_hang 1 0 0 0 1 0"
 }
 
 # There are 8 places for a stack pointer and 8,192 such sets: many calls at many places.
-@test "four hundred calls at once are all in flight" {
+@test "in flight: 400 concurrent calls are all in flight" {
 	need_bpf
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
 	start_bg call "$FIX/call" --threads 400 hang 1
@@ -219,7 +219,7 @@ fix_hang 1 0 0 0 1 0"
 # --- what a reading must not give up ----------------------------------------------------
 
 # Between the readings of two clocks any time may pass.
-@test "a young call is in flight, however long the reader is kept from its processor" {
+@test "in flight: a young call is in flight, however slow the reader is" {
 	need_bpf
 	need_no_sanitizer
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
@@ -303,7 +303,7 @@ end_orphan() { # TEXT: counts when the call has returned
 }
 
 # bats test_tags=core,arch
-@test "coroutines that copy their stack return from as many calls as there is room for" {
+@test "in flight: coroutines that copy their stack return from at most 8 abandoned calls" {
 	need_bpf
 	fsn attach g hz_yield_asm --lib "$FIX/libhazard.so" --exit ret
 	start_bg hazard "$FIX/hazard" fiber_copy 7 --wait-end
@@ -333,7 +333,7 @@ unmatched_returns 42"
 }
 
 # The process and its first thread continue; the stack of the call is gone.
-@test "a call that has become another program is abandoned while that runs" {
+@test "in flight: a call that executes another program is abandoned while that one runs" {
 	need_bpf
 	[[ $(</proc/sys/kernel/randomize_va_space) != 0 ]] || skip "stacks are not randomized"
 	fsn attach g eng_exec --lib "$FIX/libengine.so" --exit ret
@@ -387,7 +387,7 @@ unmatched_returns 42"
 
 # No command reads the group meanwhile, so nothing is swept.
 # bats test_tags=bpf,slow
-@test "calls of killed processes that no command has swept leave room for others" {
+@test "in flight: unswept calls of killed processes do not fill the table" {
 	local i
 
 	need_bpf
@@ -410,7 +410,7 @@ unmatched_returns 42"
 	fsn detach g
 }
 
-@test "one call is called one" {
+@test "in flight: the message has the singular for one call" {
 	need_bpf
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
 	start_bg one "$FIX/call" hang 1

@@ -162,12 +162,12 @@ hint_table() {
 		group '%s' does not follow memory: attach the group again with --replace --with memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
 		%llu blocks were not tracked: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%s not in the live memory: table full; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
-		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
+		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: in flight: calls that longjmp has left are stale, and only shown with --all
 		did you mean 'funcsnoop stack PID'?|list -p PID|58-habits: options of other tracers: the error names what does the same
 		a command follows --: 'funcsnoop run%s'|run PRESET COMMAND without --|the command of a preset follows two dashes
 		children of the command are not traced: %zu other processes map the same file and would pay for it; --force traces children|run COMMAND while very many map the file|children of a process that shares its file with many
 		to follow children, %zu other process%s pay%s for breakpoints, too; use --without children to spare them|run COMMAND while others map the file|other processes are spared by run
-		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
+		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: hazards: a handler on another stack in a call with a return probe does no harm
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: stream: functions that are only counted show entries
 		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
