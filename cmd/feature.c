@@ -30,9 +30,9 @@ static void print_report(const struct globals *g, const struct feature_report *r
 		!r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5].title ? ""
 			: r->rules.nop5_unsafe ? "; 5-byte nops are stepped over"
 					       : "; 5-byte nops are probed");
-	printf("experiments %s\n",
+	printf("self-tests %s\n",
 		took_ns == FEATURE_UNKNOWN
-			? "made before, since the last boot; --fresh makes them again"
+			? "run before, since the last boot; --fresh runs them again"
 			: text_duration(took_ns, took));
 	for (size_t i = 0; i < r->hint_cnt; i++)
 		printf("hint: %s\n", r->hints[i]);
@@ -61,16 +61,16 @@ static void print_calibration(
 	const struct globals *g, const char *link, const struct calibration *c)
 {
 	static const struct table_column columns[] = { { "ENTRY", TABLE_LEFT, false },
-		{ "END", TABLE_LEFT, false }, { "TAKEN OFF", TABLE_RIGHT, false },
-		{ "TAKES", TABLE_RIGHT, false } };
+		{ "END", TABLE_LEFT, false }, { "CORRECTION", TABLE_RIGHT, false },
+		{ "OVERHEAD", TABLE_RIGHT, false } };
 	char steady[TEXT_NUM_LEN], num[TEXT_NUM_LEN];
 	_cleanup_table_ struct grid *t = NULL;
 
 	if (!c) {
-		printf("not calibrated; --calibrate measures what a probed call takes here\n");
+		printf("not calibrated; --calibrate measures the overhead of a probed call here\n");
 		return;
 	}
-	printf("calibrated %s, %s links, %s: what a probed call takes\n\n",
+	printf("calibrated %s, %s links, %s: the overhead of a probed call\n\n",
 		text_time(c->price.at_ns, num), link, text_steady(c, steady));
 	t = table_new(columns, ARRAY_SIZE(columns));
 	for (int i = 0; i < PRICE_SITES * PRICE_ENDS; i++) {

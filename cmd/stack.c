@@ -86,7 +86,7 @@ void thread_stack_text(struct out *o, const struct thread_stack *stack)
 		out_char(o, '\n');
 	}
 	if (stack->frames && strcmp(stack->end, "outermost"))
-		out_printf(o, "    [cut: %s]\n", stack->end);
+		out_printf(o, "    [truncated: %s]\n", stack->end);
 }
 
 /* --- threads ------------------------------------------------------------------------------------ */

@@ -231,7 +231,7 @@ two_more_came() { # NAME
 	fsn attach st s:exit_group --by stack --if comm==cold
 	run_cold 1
 	fsn stats st --format folded
-	assert_output_match '^\[cut: page of file not in memory\];cold_end;exit;.*;exit_group 1$'
+	assert_output_match '^\[truncated: page of file not in memory\];cold_end;exit;.*;exit_group 1$'
 	fsn detach st
 }
 

@@ -138,7 +138,7 @@ ends_by_program() { # FILE
 }
 
 is_cut() {
-	"$FUNCSNOOP" stats st --format folded | grep -q '^\[cut: file without an unwind table\]'
+	"$FUNCSNOOP" stats st --format folded | grep -q '^\[truncated: file without an unwind table\]'
 }
 
 # Each process has files of its own, which the group has met at the second look.

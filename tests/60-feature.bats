@@ -79,10 +79,10 @@ refute_cached() { # WHAT
 	assert_output_match '^return probes +safe  '
 	assert_output_match '^CAP_PERFMON +yes  '
 	assert_output_match '^attach uses (session|multi|perf) links; '
-	assert_output_match '^experiments [0-9.]+ ms$'
+	assert_output_match '^self-tests [0-9.]+ ms$'
 	refute_output_match '^hint:'
 	fsn feature
-	assert_output_match '^experiments made before'
+	assert_output_match '^self-tests run before'
 }
 
 @test "feature: reports emulated nops of five bytes if the kernel has them" {
@@ -170,7 +170,7 @@ refute_cached() { # WHAT
 	cells=$(json -r '.calibration.classes | length')
 	fsn feature
 	assert_eq "$(grep -cE '^(emulated|stepped|syscall) +(none|return|ret|jump|early) ' <<<"$output")" "$cells"
-	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: what a probed call takes$'
+	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: the overhead of a probed call$'
 }
 
 @test "feature: does not use or overwrite the calibration of another build" {
@@ -201,7 +201,7 @@ refute_cached() { # WHAT
 	fsn feature --json
 	assert_json '.calibration | [.steady, .spread_percent]' '[false,3.1]'
 	fsn feature
-	assert_output_match '^calibrated .*, noisy by 3\.1 %: what a probed call takes$'
+	assert_output_match '^calibrated .*, noisy by 3\.1 %: the overhead of a probed call$'
 }
 
 @test "feature: an argument is wrong usage" {

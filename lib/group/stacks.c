@@ -573,15 +573,15 @@ const char *stack_cut(const struct stack *stack)
 {
 	static const char *const cuts[] = {
 		[FSN_WALK_DEEP] = "[too deep]",
-		[FSN_WALK_BUSY] = "[cut: mappings are changing]",
-		[FSN_WALK_NOWHERE] = "[cut: no code there]",
-		[FSN_WALK_NO_TABLE] = "[cut: file without an unwind table]",
-		[FSN_WALK_NO_RULE] = "[cut: code without an unwind table]",
-		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
-		[FSN_WALK_LOST] = "[cut: frame can't be followed]",
-		[FSN_WALK_NO_PAGE] = "[cut: page of file not in memory]",
-		[FSN_WALK_BAD_FRAMES] = "[cut: .eh_frame is damaged]",
-		[FSN_WALK_BOUND] = "[cut: too much .eh_frame to read]",
+		[FSN_WALK_BUSY] = "[truncated: mappings are changing]",
+		[FSN_WALK_NOWHERE] = "[truncated: no code there]",
+		[FSN_WALK_NO_TABLE] = "[truncated: file without an unwind table]",
+		[FSN_WALK_NO_RULE] = "[truncated: code without an unwind table]",
+		[FSN_WALK_NO_MEMORY] = "[truncated: stack is not there]",
+		[FSN_WALK_LOST] = "[truncated: frame can't be followed]",
+		[FSN_WALK_NO_PAGE] = "[truncated: page of file not in memory]",
+		[FSN_WALK_BAD_FRAMES] = "[truncated: .eh_frame is damaged]",
+		[FSN_WALK_BOUND] = "[truncated: too much .eh_frame to read]",
 	};
 
 	return stack->end < ARRAY_SIZE(cuts) ? cuts[stack->end] : NULL;
