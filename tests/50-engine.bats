@@ -793,7 +793,7 @@ eng_outer 100 0 100 0 0 0"
 	local -a ask=("fix_add --lib $FIX/libfix.so --key arg1,result --sum arg2"
 		"fix_add --lib $FIX/libfix.so --key caller,comm --stacks slow --slow 1ms"
 		"fix_add --lib $FIX/libfix.so --stacks all --split"
-		"s:openat --key arg1,caller" "t:sched:sched_switch --key prev_comm"
+		"s:openat --key arg1,comm" "t:sched:sched_switch --key prev_comm"
 		"w:off-cpu --key comm,waker" "w:run-queue --stacks all" "cpu:samples --key comm --stacks all")
 	local one
 	for one in "${ask[@]}"; do

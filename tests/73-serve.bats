@@ -55,7 +55,7 @@ first_is() { # LINE
 	assert_eq "${lines[0]}" "$1"
 }
 
-@test "it has no listener: without --inetd it is wrong usage" {
+@test "serve: without --inetd it is wrong usage, as it has no listener" {
 	fsn -s 2 serve
 	assert_stderr_match '^funcsnoop serve: .*--inetd'
 	fsn -s 2 serve --inetd --timeout x

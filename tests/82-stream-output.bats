@@ -546,7 +546,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
-@test "a reader that never reads: Ctrl-C ends the stream soon" {
+@test "stream: Ctrl-C ends it soon although its output is never read" {
 	attach_fix fix_add
 	mkfifo "$OUT"
 	exec 8<>"$OUT"
@@ -573,7 +573,7 @@ assert_same_calls() { # TRACE JSON-LINES
 	assert_events "call fix_add 1000"
 }
 
-@test "a full disk: whole lines, status 1, a message, and nothing is left" {
+@test "stream: a full disk is an error after whole lines, and nothing is left" {
 	attach_fix fix_add
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=64k t "$BATS_TEST_TMPDIR/small"
@@ -771,7 +771,7 @@ hint: 'funcsnoop list functions g' shows them"
 	fsn detach g
 }
 
-@test "without privilege: a clear refusal, and no file" {
+@test "stream: without privilege it is refused, and makes no file" {
 	attach_fix fix_add
 	need_tool setpriv
 	mkdir -m 777 "$BATS_TEST_TMPDIR/open"
@@ -781,7 +781,7 @@ hint: 'funcsnoop list functions g' shows them"
 	fsn detach g
 }
 
-@test "no slow calls to be expected: a note says so" {
+@test "stream: a note says if no slow call can be expected" {
 	attach_fix fix_add
 	fsn stream g --slow -d 0.1
 	assert_stderr "funcsnoop stream: no call of group 'g' is slow: 'funcsnoop set g --slow DUR' sets the threshold

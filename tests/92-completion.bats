@@ -72,7 +72,7 @@ assert_words() { # WORD...: exactly these
 	assert_output ""
 }
 
-@test "values of options: separate, after =, and where = splits no word" {
+@test "completion: values of options are offered as words of their own and after =" {
 	complete_words attach cuda --with ""
 	assert_words split memory
 	complete_words attach cuda --without = pro
