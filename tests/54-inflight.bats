@@ -102,6 +102,31 @@ end_hanging() {
 }
 
 # The thread has left them by longjmp, and is above all but the first few.
+@test "in flight: run names no call that longjmp has left" {
+	local shown
+
+	need_bpf
+	start_bg engine "$FIX/engine" deep_longjmp 1 400 --wait --wait-end
+	wait_ready engine
+	start_bg run "$FUNCSNOOP" run g eng_deep_longjmp --lib "$FIX/libengine.so" --exit ret -p "$(bg_pid engine)"
+	poll_until grep -q 'attached to 1 function' "$(bg_err run)"
+	tell engine
+	wait_line engine "^done "
+	fsn list inflight --json
+	shown=$(json length)
+	assert_between "$shown" 0 100
+	kill -INT "$(bg_pid run)"
+	wait_bg run
+	output=$(sed -n 's/^in flight: //p' "$(bg_out run)")
+	case $shown in
+	0) assert_output "" ;;
+	1) assert_output "1 call: eng_deep_longjmp 1" ;;
+	*) assert_output "$shown calls: eng_deep_longjmp $shown" ;;
+	esac
+	tell engine
+	wait_bg engine
+}
+
 @test "in flight: calls that longjmp has left are stale, and only shown with --all" {
 	local shown stale
 

@@ -156,22 +156,44 @@ static void print_failed(const struct report_group *rg, FILE *f)
 	fprintf(f, "%s\n", cnt > NAMED_MAX ? ", ...; --show errors prints all" : "");
 }
 
-/* "in flight: 3 calls: poll 2, recvfrom 1" */
-static void print_in_flight(const struct stats *s, uint64_t in_flight, FILE *f)
+/* Subtracts calls that cannot be running from @cnts, the calls in flight of each function. */
+static void drop_stale(const struct stats *s, uint64_t *cnts)
 {
+	_cleanup_free_ struct slot_call *calls = NULL;
+	size_t cnt;
+
+	if (slots_read(s->group, &calls, &cnt, NULL))
+		return;
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t k = 0; calls[i].stale && k < s->func_cnt; k++)
+			if (s->funcs[k].fn == calls[i].fn && cnts[k])
+				cnts[k]--;
+}
+
+/* "in flight: 3 calls: poll 2, recvfrom 1" */
+static void print_in_flight(const struct stats *s, FILE *f)
+{
+	_cleanup_free_ uint64_t *cnts = xcalloc(s->func_cnt + 1, sizeof(*cnts));
 	const char *before = ": ";
+	uint64_t in_flight = 0;
 	size_t named = 0;
 
+	for (size_t i = 0; i < s->func_cnt; i++)
+		cnts[i] = s->funcs[i].unswept ? 0 : s->funcs[i].in_flight;
+	drop_stale(s, cnts);
+	for (size_t i = 0; i < s->func_cnt; i++)
+		in_flight += cnts[i];
+	if (!in_flight)
+		return;
 	fprintf(f, "in flight: %s", counted(in_flight, "call", "calls").text);
 	for (size_t i = 0; i < s->func_cnt && named <= NAMED_MAX; i++) {
 		_cleanup_free_ char *function = NULL;
 
-		if (!s->funcs[i].in_flight || s->funcs[i].unswept)
+		if (!cnts[i])
 			continue;
 		function = text_escape(group_func(s->group, s->funcs[i].fn).name);
 		if (named++ < NAMED_MAX)
-			fprintf(f, "%s%s %llu", before, function,
-				(unsigned long long)s->funcs[i].in_flight);
+			fprintf(f, "%s%s %llu", before, function, (unsigned long long)cnts[i]);
 		before = ", ";
 	}
 	fprintf(f, "%s\n", named > NAMED_MAX ? ", ..." : "");
@@ -192,7 +214,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 	}
 	print_failed(rg, f);
 	if (in_flight && r->past) /* the group is about to go */
-		print_in_flight(rg->s, in_flight, f);
+		print_in_flight(rg->s, f);
 	else if (in_flight)
 		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
 			counted(in_flight, "call", "calls").text, name,
