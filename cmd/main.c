@@ -64,10 +64,10 @@ static int unknown_command(const struct globals *g, const char *name, char *cons
 	if (cmd_hint_habit(name, words, &err))
 		return cmd_fail(g, &err);
 	if (strpbrk(name, "/:")) {
-		if (strchr(name, ':'))
-			err_hint(&err, "run 'funcsnoop run \"%s\"'", name);
-		else
-			err_hint(&err, "run 'funcsnoop run \"%s:*\"'", name);
+		const char *pid = cmd_typed_pid(words);
+
+		err_hint(&err, "run 'funcsnoop run \"%s%s\"%s%s'", name,
+			strchr(name, ':') ? "" : ":*", pid ? " -p " : "", pid ? pid : "");
 		return cmd_fail(g, &err);
 	}
 	suggest_init(&near, name);

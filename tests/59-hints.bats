@@ -127,8 +127,7 @@ hint_table() {
 		resetting also needs CAP_BPF|reset by the owner without CAP_BPF|an owner resets with CAP_BPF
 		root can read which it can trace: /sys/kernel/tracing/available_filter_functions|kprobe.multi of a function that cannot be traced|-: CONFIG_FPROBE
 		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
-		run 'funcsnoop run "%s"'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
-		run 'funcsnoop run "%s:*"'|a program as a command|a FUNCTION or a program as a command
+		run 'funcsnoop run "%s%s"%s%s'|LIB:FUNCTION or a program as a command|a FUNCTION or a program as a command
 		run 'funcsnoop run cpu --sample %dhz'|profile:hz:N|notation that is no FUNCTION here is answered with one
 		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs
 		run 'sudo mount -t bpf bpf %s'|feature where /sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
@@ -446,6 +445,8 @@ meant() { # FUNCTION MEANT
 	assert_stderr_match '^fix_add +7 '
 	follow 2 "^run 'funcsnoop run \"$CALL:\*\"'$" "s,^run '(.*)'$,\1 --count -- $CALL add 7," "$CALL"
 	assert_stderr_match '^main +1 '
+	fsn -s 2 "$LIB:fix_add" -p $$ 1
+	assert_stderr_match "^hint: run 'funcsnoop run \"$LIB:fix_add\" -p $$'$"
 }
 
 @test "hint: a near name has the library or prefix by which it is found" {

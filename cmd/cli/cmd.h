@@ -37,6 +37,9 @@ struct words {
  */
 bool cmd_hint_habit(const char *name, char *const *words, struct err *err);
 
+/* Returns the PID of "-p PID" among @words, or NULL. */
+const char *cmd_typed_pid(char *const *words);
+
 /* --- the groups that a line names, or all --------------------------------------------------- */
 
 struct groups {

@@ -56,18 +56,26 @@ static bool habit_command(const char *line, char *const *command, char *buf, siz
 	return true;
 }
 
+const char *cmd_typed_pid(char *const *words)
+{
+	const char *pid = NULL;
+
+	for (; words && words[0] && words[1]; words++)
+		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
+			pid = words[1];
+	return pid;
+}
+
 /* The line of a habit, with the process or the command of the line typed. */
 static void habit_text(const char *line, char *const *words, char *buf, size_t size)
 {
-	const char *at = strstr(line, "PID"), *pid = NULL;
+	const char *at = strstr(line, "PID"), *pid;
 
 	if (words && words[0] && !strcmp(words[0], "--"))
 		words++;
 	if (words && words[0] && words[0][0] != '-' && habit_command(line, words, buf, size))
 		return;
-	for (; words && words[0] && words[1]; words++)
-		if (!strcmp(words[0], "-p") && !words[1][strspn(words[1], "0123456789")])
-			pid = words[1];
+	pid = cmd_typed_pid(words);
 	if (pid && at)
 		snprintf(buf, size, "%.*s%s%s", (int)(at - line), line, pid, at + 3);
 	else if (pid && !strncmp(line, "run ", 4))
