@@ -812,6 +812,7 @@ rare_table() {
 		cannot write down the probes|call
 		cannot write the group's description|call
 		cannot write the table of system calls|call
+		cannot write to the terminal|call
 		cannot write where arguments are|call
 		cannot write where jumps lead|call
 		group '%s' holds no process|race
