@@ -177,6 +177,7 @@ unmatched_returns 1"
 	fsn detach g
 }
 
+# bats test_tags=bpf,core
 @test "syscalls: arguments have kernel names, paths are text, results have errno names" {
 	need_tracefs
 	start_bg fix "$FIX/syscalls" --wait absent "$BATS_TEST_TMPDIR/path"
@@ -350,6 +351,7 @@ openat c ENOENT'
 		'[["openat","fix_add","function"],["slept","nanosleep","syscall"]]'
 }
 
+# bats test_tags=bpf,core
 @test "list targets: shows system calls with types, and similar names" {
 	need_tracefs
 	fsn list targets 's:openat*' s:32:open s:nothing_such "$FIX/libfix.so:fix_alias_*"

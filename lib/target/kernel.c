@@ -187,6 +187,16 @@ struct syscall_lookup {
 	const char *tracefs_why;
 };
 
+/*
+ * Returns whether a field of sys_enter_* is an argument. Newer kernels' own records (7.2) also
+ * have a copy of the data that an argument points to (__filename_val), which programs do not get
+ * (perf_syscall_enter, kernel/trace/trace_syscalls.c).
+ */
+static bool is_argument(const struct trace_field *f)
+{
+	return !f->is_common && f->kind != TRACE_LOC && strcmp(f->name, "__syscall_nr");
+}
+
 /* Reads the arguments in a format file; they follow the common fields and the number. */
 static void syscall_declare(
 	const struct syscall_lookup *by, const char *name, struct known_call *known)
@@ -212,7 +222,7 @@ static void syscall_declare(
 		const struct trace_field *f = &event.fields[i];
 		size_t n = known->func.arg_cnt;
 
-		if (f->is_common || !strcmp(f->name, "__syscall_nr") || n == SYSCALL_ARGS)
+		if (!is_argument(f) || n == SYSCALL_ARGS)
 			continue;
 		known->args[n].value = syscall_value(f);
 		known->args[n].place = (struct preset_place) { PLACE_REG, n, 1, false };
@@ -498,7 +508,7 @@ static struct known_event *tracepoint_know(struct targets *targets, const struct
 	for (size_t i = 0; i < e->cnt; i++) {
 		const struct trace_field *f = &e->fields[i];
 
-		if (f->is_common || !strcmp(f->name, "__syscall_nr"))
+		if (f->is_common || (of_calls && !is_argument(f)))
 			continue;
 		if (n < FSN_EVENT_STACK)
 			known->site.from.arg[n] = source_of(f);
