@@ -92,7 +92,7 @@ struct wait {
 	__u64 start, named, cgroup;
 	__u32 tgid, tid;            /* the waiting thread */
 	__u32 instead_tid, waker_tid;
-	__u32 stack, pad;
+	__u32 stack, waker_stack;
 	char comm[FSN_COMM_LEN];
 	char instead[FSN_COMM_LEN]; /* the thread that got its CPU */
 	char waker[FSN_COMM_LEN];   /* the thread that woke it, or "" */

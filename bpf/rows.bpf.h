@@ -374,12 +374,13 @@ struct slot_key {
 
 MAP(fsn_slot_keys, ARRAY, __u32, struct slot_key, 1);
 
-const volatile bool fsn_wakers = false; /* some key is the thread that ended a wait */
+const volatile bool fsn_wakers = false; /* some key is the thread that ended a wait for a lock */
+const volatile bool fsn_waker_stacks = false; /* some key is the stack of the thread that ended a wait */
 
 /* The thread that ended the wait of the call, by slot. */
 struct waker {
 	char comm[FSN_COMM_LEN];
-	__u64 tid;
+	__u32 tid, stack;
 	__u64 start; /* of the call; that of another one: the waker is not known */
 };
 
@@ -700,6 +701,7 @@ static __always_inline void waker_keep(__u32 slot, __u64 start)
 		return;
 	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
 	waker->tid = (__u32)bpf_get_current_pid_tgid();
+	waker->stack = fsn_waker_stacks ? stack_of_user() : 0;
 	waker->start = start;
 }
 
@@ -722,7 +724,9 @@ static __noinline int key_woken(__u32 fn, __u32 slot, __u64 start, __u64 result)
 		__u64 *to = &kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)];
 
 		if (keyed->key[n].what == FSN_BY_WAKER_TID)
-			*to = known ? waker->tid : -1;
+			*to = known ? waker->tid : -1ULL;
+		if (keyed->key[n].what == FSN_BY_WAKER_STACK)
+			*to = known ? waker->stack : 0;
 		if (fsn_key_wide && keyed->key[n].what == FSN_BY_WAKER && known)
 			__builtin_memcpy(to, waker->comm, FSN_COMM_LEN);
 	}

@@ -389,10 +389,10 @@ __noinline __u32 stack_of_end(__u64 where)
 /* --- stacks of threads -------------------------------------------------------------- */
 
 /*
- * Walks the user stack after @bytes of kernel frames in the claimed @w. Returns as
+ * Walks the user stack, with @user, after @bytes of kernel frames in the claimed @w. Returns as
  * stack_of_call().
  */
-__noinline __u32 walk_thread(struct walk *w, __u32 bytes)
+__noinline __u32 walk_thread(struct walk *w, __u32 bytes, bool user)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs;
@@ -404,13 +404,13 @@ __noinline __u32 walk_thread(struct walk *w, __u32 bytes)
 	walk_begin(w, REG_IP(regs), REG_SP(regs), REG_FP(regs));
 	w->exact = 1;
 	walk_kernel(w, bytes / 8);
-	if (task->mm)
+	if (task->mm && user)
 		end = 0;
 	return walk_finish(w, end);
 }
 
-/* Walks the current thread's stack: kernel frames, then user frames. */
-static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
+/* Walks the current thread's stack: kernel frames, then user frames with @user. */
+static __always_inline __u32 stack_of_thread_in(void *ctx, __u64 skip, bool user)
 {
 	struct walk *w;
 	long bytes;
@@ -423,7 +423,12 @@ static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
 		return 0;
 	}
 	bytes = bpf_get_stack(ctx, w->frames, KERNEL_FRAMES * sizeof(*w->frames), skip);
-	return walk_thread(w, bytes > 0 ? bytes : 0);
+	return walk_thread(w, bytes > 0 ? bytes : 0, user);
+}
+
+static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
+{
+	return stack_of_thread_in(ctx, skip, true);
 }
 
 /* Walks the user stack from the thread's entry to the kernel; 0 for a kernel thread. */

@@ -171,6 +171,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 		wait->instead_tid = wait->waker_tid = NO_TID;
 		wait->instead[0] = wait->waker[0] = 0;
 		wait->stack = what >> 32;
+		wait->waker_stack = 0;
 		if (fsn_keyed || fsn_processes)
 			wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
 		if (wait_has_names() && instead != task)
@@ -230,6 +231,9 @@ static __always_inline void wait_part(
 		break;
 	case FSN_BY_STACK:
 		*to = wait->stack;
+		break;
+	case FSN_BY_WAKER_STACK:
+		*to = wait->waker_stack;
 		break;
 	}
 }
@@ -387,40 +391,41 @@ static __always_inline __u64 waits_end(struct task_struct *task, struct task_str
 }
 
 /*
- * Records that the current thread has woken @task. An interrupt on its CPU may be the
- * real waker.
+ * Records that the current thread wakes @task. An interrupt on its CPU may be the real waker. The
+ * event sched_wakeup is too late: it can be sent by the CPU of @task, where another thread runs.
  */
-static __always_inline void wait_woken(struct task_struct *task)
+SEC("tp_btf/sched_waking")
+int fsn_wakes(__u64 *ctx)
 {
+	struct task_struct *task = for_reading((void *)ctx[0]), *waker = bpf_get_current_task_btf();
 	__u64 where = as_number(task);
 	__u32 tgid = task->tgid, slot = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	struct wait *wait;
 	int way;
 
-	if (!set)
-		return;
+	if (!set || !wait_has_names() || !set_is_used(set))
+		return 0;
 	way = slot_find(set, call_key(fsn_off_cpu - 1, tgid), where);
 	if (way < 0)
-		return;
+		return 0;
 	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
-	if (wait)
-		name_thread(bpf_get_current_task_btf(), wait->waker, &wait->waker_tid);
+	if (!wait)
+		return 0;
+	name_thread(waker, wait->waker, &wait->waker_tid);
+	/* names of frames are looked up in the waiting process */
+	if (fsn_waker_stacks)
+		wait->waker_stack = stack_of_thread_in(ctx, SWITCH_FRAMES, (__u32)waker->tgid == tgid);
+	return 0;
 }
 
 /* A thread woken while on a CPU does not wait. */
 static __always_inline void woken(struct task_struct *task)
 {
-	bool named = fsn_off_cpu && wait_has_names();
-
-	if (!named && !fsn_run_queue)
-		return;
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return;
-	if (named)
-		wait_woken(task);
-	if (fsn_run_queue && wait_is_wanted(task))
+	if (wait_is_wanted(task))
 		wait_begins(task, task, bpf_get_current_task_btf(), WAIT_OF(fsn_run_queue - 1, 0),
 			bpf_ktime_get_ns());
 }

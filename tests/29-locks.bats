@@ -111,3 +111,29 @@ lock.acquire(timeout=0.05)'
 	assert_json '.[0].functions[0] | [.calls, (.return_codes[] | [.name, .count])]' '[1,["ETIMEDOUT",1]]'
 	assert_json '[.[0].functions[0].rows[].key | [.waker.value, .waker_tid.value, .lock.name]]' '[["",-1,null]]'
 }
+
+# bats test_tags=core,arch
+@test "locks: the stack of the thread that ends a wait is known, in rows and stack formats" {
+	local by='.[0].functions[].rows[] | {calls, by: ([.key.waker_stack.frames[].name]
+		| map(select(startswith("release_")))[0])}'
+
+	contend 3 locks --name g --by lock,waker_stack
+	fsn stats g --json
+	assert_json "[$by] | group_by(.by) | map([.[0].by, length, (map(.calls) | add)])" \
+		'[["release_first",3,3],["release_next",3,15]]'
+	fsn stats g --by lock,waker_stack
+	assert_output_match '^futex:wait +near_lock +[^ ]+ < [^ ]+ .*[^ ] +1 '
+	fsn stats g --format folded
+	assert_output_match ';main;(contend;)?release_first;.* 1$'
+	refute_output_match 'lock_want|futex:wait'
+	fsn detach g
+}
+
+@test "locks: rows have the stack of the waiting thread and of the one that ends the wait" {
+	contend 1 locks --name g --by stack,waker_stack
+	fsn stats g --json
+	assert_json '[.[0].functions[].rows[] | [.calls, (.key | [.stack, .waker_stack]
+		| map([.frames[].name] | (index("lock_want"), index("main")) != null))]] | sort' \
+		'[[3,[true,false,false,true]],[3,[true,false,false,true]]]'
+	fsn detach g
+}

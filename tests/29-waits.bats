@@ -88,6 +88,17 @@ waits_fit() {
 	fsn detach g
 }
 
+@test "waits: the stack that woke a thread has the kernel's part and the program's" {
+	work lock 2 w:off-cpu --by comm,waker,waker_stack
+	fsn stats g --json
+	assert_json_true '[.[0].functions[0].rows[].key | select(.comm.value == "producer" and
+		.waker.value == "holder").waker_stack.frames[].name] |
+		index("futex_wake_[k]") < index("run") and index("wake_up_q_[k]") != null'
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
 @test "waits: the key 'instead' names the thread that got the CPU" {
 	work rob 20 w:run-queue --key comm,instead
 	fsn stats g --by comm,instead --json

@@ -151,6 +151,7 @@ hint_table() {
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		use --by stack|--by caller of a system call|a system call has no caller, but a stack
 		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
+		use preset locks or off-cpu|--by waker_stack of a function|a key of wakers' stacks is for waits
 		use preset locks, or 'arg:lock' for an argument of that name|--by lock without futex(2)|a key of locks is for waits in futex
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
 		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
@@ -644,6 +645,12 @@ meant() { # FUNCTION MEANT
 	fsn -s 2 attach g fix_add --lib "$LIB" --by goroutine
 	assert_stderr_match "--by 'goroutine': no function passes arguments in Go's registers$"
 	assert_stderr_match "^hint: use 'arg:goroutine' for an argument of that name$"
+}
+
+@test "hint: a key of wakers' stacks is for waits" {
+	follow 2 '^use preset locks or off-cpu$' \
+		's/^use preset ([a-z]+) .*/funcsnoop attach g \1 --by waker_stack -p $$/' \
+		attach g fix_add --lib "$LIB" --by waker_stack
 }
 
 @test "hint: a key of locks is for waits in futex" {

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 13
+#define FSN_LAYOUT 14
 
 /* --- counters ------------------------------------------------------------------------------ */
 

@@ -460,6 +460,7 @@ enum fsn_by {
 	/* command and number of the thread that ended the wait for the lock; known at the return */
 	FSN_BY_WAKER,
 	FSN_BY_WAKER_TID,
+	FSN_BY_WAKER_STACK, /* and its stack at that moment, of a sleep as well; as FSN_BY_STACK */
 	FSN_BY_CNT
 };
 

@@ -128,7 +128,7 @@ int read_stacks(void *at, const struct option_row *opt, char *arg, struct err *e
 		read_number(&o->attach.stacks_of, opt, of, NULL))
 		return err_set(err, -ERR_USAGE,
 			"--by is stack, stack:slow or stack:1/N, not 'stack:%s'", how);
-	if (!o->attach.stack_cnt)
+	if (!keys_at(&o->keys, FSN_BY_STACK))
 		code = keys_add_stack(&o->keys, err);
 	o->attach.stack_cnt = STACKS_USUAL;
 	o->attach.keys = &o->keys;
@@ -150,6 +150,7 @@ static int record_by(struct attach_options *o, const struct option_row *opt, cha
 {
 	const struct view *view = view_find(item);
 	char *how;
+	int code;
 
 	if (!strcmp(item, "none")) {
 		o->no_keys = true;
@@ -158,9 +159,10 @@ static int record_by(struct attach_options *o, const struct option_row *opt, cha
 	if (is_stack(item, &how))
 		return read_stacks(o, option_find(opt->on, "by stack"), how, err);
 	if (!view || !(view->flags & VIEW_BY) || view->flags & VIEW_CGROUPS) {
-		o->attach.keys = &o->keys;
 		o->draft.rules.keep_args = true;
-		return keys_add(&o->keys, item, err);
+		code = keys_add(&o->keys, item, err);
+		attach_options_use_keys(o);
+		return code;
 	}
 	o->attach.split |= (view->flags & VIEW_SLEEPS) != 0;
 	return view->flags & (VIEW_STACKS | VIEW_SLEEPS) && !o->attach.stack_cnt
@@ -188,11 +190,11 @@ int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *e
 	struct options *o = at;
 	size_t shown_cnt = 0;
 	char *item, *how;
-	bool stack = false;
+	bool stack = false, alone = !strcmp(arg, "waker_stack"); /* shown as stacks are */
 	int code = 0;
 
 	while (!code && (item = strsep(&arg, ","))) {
-		if (is_stack(item, &how) || !strcmp(item, "none")) {
+		if (alone || is_stack(item, &how) || !strcmp(item, "none")) {
 			stack |= strcmp(item, "none") != 0;
 			code = record_by(&o->attach, opt, item, err);
 		} else {
@@ -210,11 +212,12 @@ int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *e
 int read_key(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct attach_options *o = at;
+	int code = strcmp(opt->name, "key") ? keys_add_sum(&o->keys, arg, err)
+					    : keys_add(&o->keys, arg, err);
 
-	o->attach.keys = &o->keys;
 	o->draft.rules.keep_args = true;
-	return strcmp(opt->name, "key") ? keys_add_sum(&o->keys, arg, err)
-					: keys_add(&o->keys, arg, err);
+	attach_options_use_keys(o);
+	return code;
 }
 
 /* "1/N" or N: of calls, or of a GPU's seconds; "99hz": samples of a CPU. */
@@ -290,6 +293,10 @@ int read_access(void *at, const struct option_row *opt, char *arg, struct err *e
 void attach_options_use_keys(struct attach_options *o)
 {
 	o->attach.keys = &o->keys;
+	if (keys_at(&o->keys, FSN_BY_WAKER_STACK) && !o->attach.stack_cnt) {
+		o->attach.stack_cnt = STACKS_USUAL;
+		o->attach.stacks_python = true;
+	}
 	if (!o->keys.rows)
 		o->keys.rows = KEYS_USUAL;
 }

@@ -19,7 +19,7 @@ static const struct habit {
 	{ "funccount", "run LIB:FUNCTION --count" },
 	{ "funclatency", "run LIB:FUNCTION --show hist" },
 	{ "offcputime", "run off-cpu -p PID --by stack" },
-	{ "offwaketime", "run off-cpu -p PID --by waker" },
+	{ "offwaketime", "run off-cpu -p PID --by waker_stack" },
 	{ "memleak", "run malloc -p PID --with memory" },
 	{ "probe", "attach GROUP LIB:FUNCTION" },
 	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },

@@ -630,6 +630,21 @@ void key_text(struct out *o, const struct func_types *t, const struct func_part 
 		key_value_text(o, t, p, row, i);
 }
 
+#define FRAMES_IN_LINE 4
+
+void key_stack_text(struct out *o, struct stacks *s, uint64_t number, pid_t pid)
+{
+	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
+
+	for (size_t i = 0; i < stack.cnt && i < FRAMES_IN_LINE; i++) {
+		const char *name = stacks_name(s, stack.frames[i], pid);
+
+		out_str(o, i ? " < " : "");
+		out_str(o, name ? name : "?");
+	}
+	out_str(o, !stack.cnt ? "?" : stack.cnt > FRAMES_IN_LINE ? " < ..." : "");
+}
+
 /* --- JSON -------------------------------------------------------------------------------------- */
 
 static void add_communicator(struct json *j, const struct fsn_communicator *c)
@@ -706,7 +721,7 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 	char name[KEY_TEXT_LEN];
 
 	json_open(j, '{');
-	if (p->by == FSN_BY_STACK) {
+	if (key_is_stack(p->by)) {
 		json_add_stack(j, stacks, word, row->pid);
 		json_close(j, '}');
 		return;
@@ -842,7 +857,7 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 static bool is_in_line(const struct func_part *p)
 {
 	return !key_is_place(p->by) && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
-		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER;
+		!key_is_stack(p->by) && p->by != FSN_BY_MEMBER;
 }
 
 /* Returns false if the call has no such sum, or it is not known. */
@@ -850,22 +865,6 @@ static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 {
 	return call_has_args(c->call) && c->types &&
 		func_sum_of(&c->keys->funcs[c->call->fn].sum[i], c->types, c->call, c->more, ret_n);
-}
-
-#define FRAMES_IN_LINE 4
-
-/* "st_call < st_plain < main": the caller, then its caller. */
-static void put_stack(struct out *o, struct stacks *s, uint64_t number, pid_t pid)
-{
-	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
-
-	for (size_t i = 0; i < stack.cnt && i < FRAMES_IN_LINE; i++) {
-		const char *name = stacks_name(s, stack.frames[i], pid);
-
-		out_str(o, i ? " < " : "");
-		out_str(o, name ? name : "?");
-	}
-	out_str(o, !stack.cnt ? "?" : stack.cnt > FRAMES_IN_LINE ? " < ..." : "");
 }
 
 static void put_keys(struct out *o, const struct shown_call *c, bool all)
@@ -881,8 +880,8 @@ static void put_keys(struct out *o, const struct shown_call *c, bool all)
 		if (parts[i].by == FSN_BY_NONE || row.hidden & 1U << i ||
 			(!all && is_in_line(&parts[i])))
 			continue;
-		if (parts[i].by == FSN_BY_STACK)
-			put_stack(&text, c->keys->stacks, stats_row_word(&row, i), row.pid);
+		if (key_is_stack(parts[i].by))
+			key_stack_text(&text, c->keys->stacks, stats_row_word(&row, i), row.pid);
 		else
 			key_text(&text, c->types, &parts[i], &row, i);
 		out_char(o, ' ');

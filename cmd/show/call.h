@@ -82,6 +82,12 @@ void key_text(struct out *o, const struct func_types *t, const struct func_part 
 	const struct stats_row *row, size_t i);
 
 /*
+ * Writes stack @number of process @pid: "st_call < st_plain < main", the caller, then its caller. "?" if
+ * it is not known; @s may be NULL.
+ */
+void key_stack_text(struct out *o, struct stacks *s, uint64_t number, pid_t pid);
+
+/*
  * Adds the members that follow a cgroup's path: its pod, container, job and unit. @c NULL: not
  * known.
  */

@@ -49,7 +49,7 @@ static void save_part(const struct report_group *rg, const struct func_types *t,
 	part->value = xstrdup(text.buf);
 	part->name = name ? xstrdup(name) : NULL;
 	out_done(&text);
-	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i))
+	if (key_is_stack(p->by) && rg->stacks && stats_row_word(row, i))
 		save_stack(rg->stacks, stats_row_word(row, i), row->pid, part);
 }
 

@@ -295,7 +295,7 @@ static bool shows_no_stacks(const struct report *r)
 	if (r->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS))
 		return true;
 	for (size_t i = 0; i < r->choice->by_cnt; i++)
-		if (!strcmp(r->choice->by[i], "stack"))
+		if (!strcmp(r->choice->by[i], "stack") || !strcmp(r->choice->by[i], "waker_stack"))
 			return false;
 	return r->choice->by_cnt;
 }

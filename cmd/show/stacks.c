@@ -158,21 +158,25 @@ void trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct
 		trie_pass(t, &at, func, row, NULL);
 }
 
-/* Which key of @rg stacks are; -1: none. */
+/* Which key of @rg stacks are, those of calls if there are others; -1: none. */
 static int stack_key(const struct report_group *rg)
 {
-	return rg->keys.funcs && rg->s->keys_known ? group_keys_find(&rg->keys, "stack") : -1;
+	int key = rg->keys.funcs && rg->s->keys_known ? group_keys_find(&rg->keys, "stack") : -1;
+
+	return key >= 0 || !rg->s->keys_known ? key : group_keys_find(&rg->keys, "waker_stack");
 }
 
 /*
  * Returns the innermost frame to add to a stack: the called function, or the launched kernel of a
- * GPU. NULL if the stack already has it.
+ * GPU. NULL if the stack already has it, or is that of a thread which ended the call of another.
  */
 static const char *innermost(const struct report_group *rg, const struct stats_func *f,
 	const struct stats_row *row, const struct stack *stack)
 {
 	const struct group *g = rg->s->group;
 
+	if (stack->cnt && group_keys_find(&rg->keys, "stack") < 0)
+		return NULL;
 	if (group_info(g).gpu && row->kernel)
 		return row->kernel;
 	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
@@ -648,7 +652,8 @@ static void add_side(struct changes *c, const struct report_group *rg,
 		bool sample = is_sample(rg, f->name);
 
 		for (size_t k = 0; k < f->row_cnt; k++) {
-			const struct saved_part *part = saved_part_find(&f->rows[k], "stack");
+			const struct saved_part *part = saved_part_find(&f->rows[k], "stack")
+				?: saved_part_find(&f->rows[k], "waker_stack");
 			const struct saved_part *kernel = saved_part_find(&f->rows[k], "kernel");
 			struct stack_change *new;
 

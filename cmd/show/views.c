@@ -514,7 +514,10 @@ static void fill_keys_of(struct grid *grid, const struct report_group *rg,
 		const struct func_part *part = &keys->key[rg->by[i]];
 
 		text.len = 0;
-		key_text(&text, types_of(types, f->fn), part, row, i);
+		if (key_is_stack(part->by))
+			key_stack_text(&text, rg->stacks, stats_row_word(row, i), row->pid);
+		else
+			key_text(&text, types_of(types, f->fn), part, row, i);
 		out_char(&text, '\0');
 		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i
 				? NULL

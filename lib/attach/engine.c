@@ -195,6 +195,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_asked = spec->desc->asked;
 	e->skel->rodata->fsn_key_late = spec->desc->key_late;
 	e->skel->rodata->fsn_wakers = spec->desc->wakers;
+	e->skel->rodata->fsn_waker_stacks = keys_at(keys, FSN_BY_WAKER_STACK);
 	e->skel->rodata->fsn_key_wide = spec->desc->key_wide;
 	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->desc->key_kinds,
 		sizeof(spec->desc->key_kinds));
@@ -452,8 +453,9 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 		e->preempted ? e->skel->progs.fsn_sys_exit : e->skel->progs.fsn_perf_exit, false);
 	bpf_program__set_autoload(
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
-	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, progs & 1U << ENGINE_WAIT);
-	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakes, spec->waits[WAIT_OFF_CPU]);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, spec->waits[WAIT_RUN_QUEUE]);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, spec->waits[WAIT_RUN_QUEUE]);
 	bpf_program__set_autoload(
 		e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_signal, spec->pauses);

@@ -314,7 +314,7 @@ static int attach_calls(struct engine *e, enum engine_prog prog,
 static int attach_waits(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_switch,
-		e->skel->progs.fsn_wakeup, e->skel->progs.fsn_wakeup_new };
+		e->skel->progs.fsn_wakes, e->skel->progs.fsn_wakeup, e->skel->progs.fsn_wakeup_new };
 
 	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }

@@ -92,8 +92,8 @@ struct condition_func {
 	bool ends;                      /* its returns are traced */
 	bool called;                    /* its caller is known */
 	uint32_t communicator_at; /* from where one begins, its hash */
-	uint8_t kernel, named, lock; /* as of struct preset_func, */
-	bool waits;                  /* and this */
+	uint8_t kernel, named, lock; /* as of struct preset_func */
+	bool waits;                  /* the same */
 	const struct preset_product *product;
 	const struct preset_memory *memory; /* the same; or NULL */
 	bool judged;                        /* it may fail */

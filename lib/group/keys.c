@@ -28,6 +28,7 @@ static const struct {
 	{ "stack", FSN_BY_NONE },
 	{ "kernel", FSN_BY_KERNEL },
 	{ "lock", FSN_BY_LOCK },
+	{ "waker_stack", FSN_BY_WAKER_STACK },
 	{ "communicator", FSN_BY_COMMUNICATOR },
 	{ "goroutine", FSN_BY_MEMBER }, /* of struct runtime.g */
 	{ "function", FSN_BY_NONE },
@@ -242,7 +243,7 @@ static int bind_lock(const struct condition_func *f, struct fsn_part *ret, const
 /* Binds the thread that ended a wait, which is known like an argument of waits (target/wait.c). */
 static int bind_waker(const struct condition_func *f, const char *name, struct fsn_part *ret)
 {
-	if (!f->waits || !f->ends)
+	if (!f->waits || !f->lock || !f->ends)
 		return -ENOENT;
 	if (!strcmp(name, "waker"))
 		ret->what = FSN_BY_WAKER;
@@ -387,6 +388,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_lock(f, ret, ret_why);
 	if (name->by == FSN_BY_CALLER && !f->called)
 		return -ENOENT;
+	if (name->by == FSN_BY_WAKER_STACK && (!f->waits || !f->ends))
+		return -ENOENT;
 	if (name->by == FSN_BY_MEMBER)
 		return bind_member(f, name, i, ret, ret_why);
 	if (strstr(name->name, "->")) {
@@ -482,6 +485,11 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 				option, names[i].name);
 			return err_hint(err, "use preset locks, or 'arg:lock' for an argument of that name");
 		}
+		if (names[i].by == FSN_BY_WAKER_STACK) {
+			err_set(err, -ERR_USAGE, "%s '%s': no function is known to wait for other threads",
+				option, names[i].name);
+			return err_hint(err, "use preset locks or off-cpu");
+		}
 		if (names[i].by == FSN_BY_CALLER) {
 			err_set(err, -ERR_USAGE,
 				"%s '%s': only functions of programs and libraries have a known caller",
@@ -518,6 +526,7 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 			keyed->late |= keyed->key[n].what == FSN_BY_RESULT ||
 				keyed->key[n].what == FSN_BY_WAKER ||
 				keyed->key[n].what == FSN_BY_WAKER_TID ||
+				(keyed->key[n].what == FSN_BY_WAKER_STACK && funcs[i].lock) ||
 				(keyed->key[n].what == FSN_BY_STACK && k->stack_late);
 			if (keyed->key[n].what == FSN_BY_KERNEL)
 				keyed->launches = (unsigned char)(n + 1);
@@ -570,9 +579,12 @@ bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
 		for (size_t n = 0; n < FSN_KEYS; n++)
-			if (keyed[i].key[n].what == FSN_BY_WAKER ||
-				keyed[i].key[n].what == FSN_BY_WAKER_TID)
+			switch (keyed[i].late ? keyed[i].key[n].what : FSN_BY_NONE) {
+			case FSN_BY_WAKER:
+			case FSN_BY_WAKER_TID:
+			case FSN_BY_WAKER_STACK:
 				return true;
+			}
 	return false;
 }
 

@@ -50,6 +50,12 @@ static inline bool key_is_place(enum fsn_by by)
 	return by == FSN_BY_CALLER || by == FSN_BY_LOCK;
 }
 
+/* True if the key is the number of a stack. */
+static inline bool key_is_stack(enum fsn_by by)
+{
+	return by == FSN_BY_STACK || by == FSN_BY_WAKER_STACK;
+}
+
 /* Returns 1 + the index of the key of kind @by, or 0 if there is none. */
 static inline unsigned int keys_at(const struct keys *k, enum fsn_by by)
 {
@@ -96,7 +102,7 @@ void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[])
 /* True if a function stores a handle that stands for a GPU kernel. */
 bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 
-/* True if a key is the thread that ended a wait for a lock. */
+/* True if a key is the thread that ended a wait for a lock, or its stack. */
 bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt);
 
 /* True if a row is looked up only when its call returns. */

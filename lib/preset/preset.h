@@ -128,8 +128,8 @@ struct preset_func {
 	 * .named is the kernel's name or, if it is not text, another handle of the kernel.
 	 */
 	uint8_t kernel, named;
-	uint8_t lock; /* 1 + the argument with the address of the lock that the call is for, */
-	bool waits;   /* and the call waits for it */
+	uint8_t lock; /* 1 + the argument with the address of the lock that the call is for */
+	bool waits;   /* the call waits until another thread ends that */
 	struct preset_memory memory;
 	const struct preset_product *product; /* or NULL */
 	const char *types_why; /* "preset cuda", "DWARF"; or why types are not known; or NULL */

@@ -35,12 +35,14 @@ static const struct preset_arg args[] = {
 		.value = { .kind = TYPE_INT, .size = 4, .is_signed = true }, .place = TEXT(3) },
 };
 
-static const struct preset_func wait_known = {
-	.has_args = true,
-	.args = (struct preset_arg *)args,
-	.arg_cnt = ARRAY_SIZE(args),
-	.ret_text = "void",
-	.ret = { .kind = TYPE_VOID },
+#define KNOWN(waits_) \
+	{ .has_args = true, .args = args, .arg_cnt = ARRAY_SIZE(args), .ret_text = "void", \
+		.ret = { .kind = TYPE_VOID }, .waits = (waits_) }
+
+/* A thread that waits for a CPU is awake. */
+static const struct preset_func wait_known[] = {
+	[WAIT_OFF_CPU] = KNOWN(true),
+	[WAIT_RUN_QUEUE] = KNOWN(false),
 };
 
 static int wait_names(struct lookup *l, struct err *err)
@@ -56,9 +58,9 @@ static int wait_make(
 	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
 {
 	t->object = &scheduler;
-	t->known = &wait_known;
 	t->symbol = name;
 	t->offset = (const char *const *)what - names;
+	t->known = &wait_known[t->offset];
 	return 0;
 }
 
