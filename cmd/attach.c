@@ -111,6 +111,9 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 	if (draft->missing_cnt && o->draft.preset)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
 			draft->missing_cnt, o->draft.preset->name, draft->missing[0]);
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].note)
+			cmd_note(o->g, "%s", draft->targets[i].note);
 	if (!draft->from_preset)
 		note_inlined(o, draft);
 	if (refused == 1)
@@ -648,5 +651,5 @@ const struct command cmd_attach = { "attach", "GROUP [FUNCTION...]",
 	"GROUP [FUNCTION...]\n--config FILE [GROUP...]",
 	"Probe functions; the command ends and the kernel keeps counting.\v"
 	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
-	"FUNCTIONs: names, globs, C++ names, 0xADDR, LIB:func. DUR has ns, us, ms, s.\n"
+	"FUNCTIONs: names, globs, C++ names, 0xADDR, SOURCE:LINE, LIB:func. DUR: 5ms.\n"
 	"Example: funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms" };

@@ -50,6 +50,7 @@ hint_table() {
 	cat <<-'END'
 		%s is stripped and has no build id: use an unstripped build of it, or 0xADDR, the address of a function|a stripped file without build id|a stripped library is probed by an unstripped build, or by an address
 		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them; 0xADDR needs none|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
+		lines are in the debug information of -g, or of a -dbgsym or -dbg package|SOURCE:LINE without debug information|a line of a source file needs debug information
 		use --pid without + to probe the process alone; --force follows children anyway|--pid PID+ with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
 		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would time them, where that is safe|calls that leave by a jump|50-engine: stats: untracked tail calls have no duration, and the table says why
@@ -600,6 +601,18 @@ meant() { # FUNCTION MEANT
 	assert_numbers g "add 7 0 7 0 0 0"
 	cc -O2 -g -fno-inline -Dalways_inline=used -o "$prog" "$prog.c"
 	fsn attach h "$prog:tiny" --dry-run
+}
+
+@test "hint: a line of a source file needs debug information" {
+	local prog=$BATS_TEST_TMPDIR/own
+
+	need_tool cc
+	echo 'int main(void) { return 0; }' >"$prog.c"
+	cc -o "$prog" "$prog.c"
+	follow 1 "^lines are in the debug information of -g, or of a -dbgsym or -dbg package$" \
+		"s|.* (-g), .*|cc \1 -o $prog $prog.c|" attach g "$prog:own.c:1" --dry-run
+	fsn attach g "$prog:own.c:1" --dry-run
+	assert_output_match '^own.c:1 '
 }
 
 @test "hint: a function that is not at an address is found at the one around it" {

@@ -448,6 +448,7 @@ int func_bounds(struct func *f, struct plan *plan)
 	ret = check_boundary(f, len, plan);
 	if (ret || plan->refused[0])
 		return ret;
+	f->at_start &= !f->req->place;
 	end = find_end(f, f->entry + len);
 	plan->size = end - f->entry;
 	if (plan->size > PLAN_MAX_BYTES) {

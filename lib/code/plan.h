@@ -64,6 +64,7 @@ struct plan_request {
 			       callees are allowed; or NULL */
 	bool stack_args; /* arguments are read from the stack */
 	bool go; /* compiled by Go, with arguments and the goroutine in registers */
+	bool place; /* only the instruction at .addr is meant, also at a function's start */
 	bool go_unknown; /* in a program of Go, and not known to be either .go or another language's */
 };
 

@@ -923,3 +923,157 @@ size_t elf_lines_at(struct elf_file *f, uint64_t addr, struct elf_line *ret_line
 	}
 	return n || ret_lines[0].line ? n + 1 : 0;
 }
+
+/* --- addresses by line ---------------------------------------------------------------------- */
+
+/* A row of the line table that is of the line. */
+struct row {
+	uint64_t addr;
+	const void *scope; /* entry of the function or inlined copy around it; NULL: none */
+	const void *copied; /* entry of the function of which that is a copy, or NULL */
+	bool begins;       /* a statement */
+	bool follows;      /* a row of the same line */
+};
+
+struct line_search {
+	struct elf_file *f;
+	const char *source;
+	unsigned int line; /* the lowest one so far that is not below the one asked for; 0: none */
+	struct row *rows;
+	size_t cnt;
+	bool has_source;
+};
+
+static bool is_source(struct unit *unit, const char *path, const char *wanted)
+{
+	struct elf_line at = { .source = path };
+	size_t tail = strlen(wanted);
+	char full[PATH_MAX];
+	int len;
+
+	set_folder(unit, &at);
+	len = snprintf(full, sizeof(full), "%s%s%s", at.folder ? at.folder : "",
+		at.folder ? "/" : "", path);
+	if (len >= (int)sizeof(full) || (size_t)len < tail || strcmp(full + len - tail, wanted) != 0)
+		return false;
+	return (size_t)len == tail || (wanted[0] != '/' && full[len - tail - 1] == '/');
+}
+
+/*
+ * Adds a row of @line of the source. Returns false if another line is nearer to the one asked for,
+ * or if no statement of this one has begun.
+ */
+static bool add_row(struct line_search *s, Dwarf_Line *row, unsigned int line, bool follows)
+{
+	struct row new = { .follows = follows };
+	uint64_t offset;
+
+	if ((s->line && line > s->line) || dwarf_lineaddr(row, &new.addr) ||
+		dwarf_linebeginstatement(row, &new.begins) ||
+		(!new.begins && line != s->line) ||
+		elf_file_addr_to_offset(s->f, new.addr, &offset))
+		return false;
+	if (line != s->line)
+		s->cnt = 0;
+	s->line = line;
+	s->rows = array_grow(s->rows, s->cnt, sizeof(*s->rows));
+	s->rows[s->cnt++] = new;
+	return true;
+}
+
+static void add_rows(struct line_search *s, struct unit *unit, int asked)
+{
+	const char *last = NULL, *path;
+	int last_line = 0, line;
+	bool is = false, added = false, ends;
+	Dwarf_Lines *lines;
+	size_t cnt;
+
+	if (dwarf_getsrclines(&unit->own, &lines, &cnt))
+		return;
+	s->f->units->passed += cnt * sizeof(struct row);
+	for (size_t i = 0; i < cnt; i++) {
+		Dwarf_Line *row = dwarf_onesrcline(lines, i);
+
+		path = dwarf_linesrc(row, NULL, NULL);
+		if (dwarf_lineno(row, &line) || dwarf_lineendsequence(row, &ends) || ends)
+			line = 0;
+		if (path != last)
+			is = path && is_source(unit, path, s->source);
+		s->has_source |= is;
+		added = is && line >= asked &&
+			add_row(s, row, line, added && path == last && line == last_line);
+		last = path;
+		last_line = line;
+	}
+}
+
+static void set_scope(struct elf_file *f, struct row *row)
+{
+	struct unit *unit = unit_at(f->units, row->addr);
+	struct func *func = unit ? func_at(f, unit, row->addr) : NULL;
+	struct scope *scopes[ELF_LINES_MAX];
+	Dwarf_Attribute attr;
+	Dwarf_Die origin;
+	size_t cnt;
+
+	if (!func)
+		return;
+	row->scope = func->die.addr;
+	cnt = scopes_at(f->units, func, row->addr, scopes);
+	if (!cnt)
+		return;
+	row->scope = scopes[cnt - 1]->die.addr;
+	if (dwarf_formref_die(
+		    dwarf_attr(&scopes[cnt - 1]->die, DW_AT_abstract_origin, &attr), &origin))
+		row->copied = origin.addr;
+}
+
+DEFINE_ORDER(compare_addrs, uint64_t, (*x > *y) - (*x < *y))
+
+/* Takes the first address that begins something, of each sequence of rows in one scope. */
+static void take_addrs(struct line_search *s, struct elf_line_code *ret)
+{
+	bool taken = false;
+	size_t cnt = 0;
+
+	ret->addrs = xcalloc(s->cnt + 1, sizeof(*ret->addrs));
+	for (size_t i = 0; i < s->cnt; i++) {
+		struct row *row = &s->rows[i];
+		bool same = i && row->follows, next_copy;
+
+		set_scope(s->f, row);
+		/* clang marks no statement where one copy of a function follows another */
+		next_copy = same && row->scope != row[-1].scope && row->copied &&
+			row->copied == row[-1].copied;
+		if (!same || row->scope != row[-1].scope)
+			taken = false;
+		if (taken || !row->scope || (!row->begins && !next_copy))
+			continue;
+		taken = true;
+		ret->addrs[cnt++] = row->addr;
+	}
+	qsort(ret->addrs, cnt, sizeof(*ret->addrs), compare_addrs);
+	for (size_t i = 0; i < cnt; i++)
+		if (!i || ret->addrs[i] != ret->addrs[ret->cnt - 1])
+			ret->addrs[ret->cnt++] = ret->addrs[i];
+}
+
+void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
+	struct elf_line_code *ret)
+{
+	struct line_search s = { .f = f, .source = source };
+	struct elf_units *u = f->units ? f->units : read_units(f);
+	Dwarf *dwarf;
+
+	*ret = (struct elf_line_code) {};
+	for (size_t i = 0; i < u->unit_cnt && u->passed < ELF_DWARF_MOST; i++)
+		add_rows(&s, &u->units[i], line);
+	take_addrs(&s, ret);
+	free(s.rows);
+	ret->line = s.line || !s.has_source ? s.line : line;
+	elf_dwarf_open(f, &dwarf, &ret->why);
+	if (dwarf)
+		ret->why = s.has_source ? "no code at that line or after it"
+					: "its debug information has no such source file";
+}

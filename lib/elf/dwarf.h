@@ -55,6 +55,23 @@ struct elf_line {
  */
 size_t elf_lines_at(struct elf_file *f, uint64_t addr, struct elf_line *ret_lines);
 
+/* The code of a line of the source, and of the same line in other files with that name. */
+struct elf_line_code {
+	uint64_t *addrs; /* rising */
+	size_t cnt;
+	unsigned int line; /* the one asked for, or the next one that has code; 0: the debug
+			      information does not have the file */
+	const char *why;   /* why there is none; it lives as long as the file */
+};
+
+/*
+ * Finds the code of a line: in each function and inlined copy, the first instruction of each piece
+ * of the line that begins a statement. @source is a path or its last components. Reads the lines of
+ * all units. The caller frees ret->addrs.
+ */
+void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
+	struct elf_line_code *ret);
+
 /* --- functions that the compiler has inlined -------------------------------------------------- */
 
 /* The copies of a function in others. */

@@ -86,6 +86,7 @@ void objects_done(struct objects *objects);
  * - a demangled C++ or Rust name, with or without its arguments or template arguments;
  * - 0xADDR or sub_ADDR: the function that starts at a virtual address of the file;
  * - name+0xOFF (also 0xADDR+0xOFF), or +0xOFF (a file offset);
+ * - SOURCE:LINE: a line of a source file, by a path or its last components;
  * - any of these after a library: LIB:func, /path:func or p:LIB:func, where p can also be r,
  *   uprobe or uretprobe.
  *
@@ -135,6 +136,10 @@ struct target {
 	uint64_t site_offset; /* of the entry probe: set by the plan, until then .offset */
 	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
 				  plan must see that an instruction begins there */
+	const uint64_t *places; /* addresses whose hits are counted together, .addr first; NULL: it
+				   is a function or one instruction */
+	size_t place_cnt;
+	const char *note;  /* what its user should know of it, or NULL */
 	bool is_clone;     /* a copy or part of a function: its arguments are unknown */
 	bool from_pattern; /* from a glob, a regular expression or an optional request */
 	bool has_slow;

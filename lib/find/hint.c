@@ -581,6 +581,16 @@ int resolve_fail_address(struct resolver *r, const struct arg *a)
 		"addresses are those that nm and objdump print, not those in a process");
 }
 
+int resolve_fail_line(struct resolver *r, const struct arg *a, bool has_file, const char *why)
+{
+	err_set(r->err, -ENOENT, "no line '%s' in %s: %s", a->req->func,
+		a->libs->object[0]->path, why);
+	if (has_file)
+		return -ENOENT;
+	return err_hint(r->err,
+		"lines are in the debug information of -g, or of a -dbgsym or -dbg package");
+}
+
 int resolve_fail_inside(
 	struct resolver *r, const struct arg *a, const char *around, uint64_t offset)
 {

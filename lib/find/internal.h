@@ -127,6 +127,7 @@ struct arg {
 	bool has_at;
 	uint64_t addr; /* 0xADDR, sub_ADDR: the function that starts at this virtual address */
 	bool has_addr;
+	unsigned int line; /* of the source file .name; 0: .name is a function */
 	bool regex, glob; /* .glob: has special characters, but can still be a name */
 	bool qualified;   /* must be a demangled name */
 	bool patterned;   /* without an exact match, so it was used as a pattern */
@@ -207,6 +208,9 @@ struct match {
 	bool inside;                 /* without a function: may be inside one */
 	bool framed;                 /* likewise: plan_fde.framed of the one that starts there */
 	const char *shown;           /* copied; NULL: by the name */
+	const uint64_t *places;      /* as in struct target, copied; NULL: none */
+	size_t place_cnt;
+	const char *note; /* copied */
 };
 
 /*
@@ -238,10 +242,11 @@ size_t resolve_imports(
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
 /*
- * Set the error for an address outside the code, or inside the function @around at @offset; a cold
+ * Set the error for an address outside the code, a line that no library has code of (@why), or inside the function @around at @offset; a cold
  * part or the PLT has NULL.
  */
 int resolve_fail_address(struct resolver *r, const struct arg *a);
+int resolve_fail_line(struct resolver *r, const struct arg *a, bool has_file, const char *why);
 int resolve_fail_inside(
 	struct resolver *r, const struct arg *a, const char *around, uint64_t offset);
 /* Sets the error for a function that exists but cannot be probed. */

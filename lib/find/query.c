@@ -2,6 +2,7 @@
 // Parses FUNCTION and LIB arguments, matches LIB by name, and suggests similar libraries.
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "internal.h"
@@ -31,11 +32,23 @@ static bool is_prefix(const char *func, size_t len)
 	return false;
 }
 
+/* "SOURCE:LINE": a name with a suffix, but that of no library, and a number. */
+static bool is_line(const char *text)
+{
+	const char *colon = strrchr(text, ':'), *base = strrchr(text, '/'), *dot;
+
+	base = base ? base + 1 : text;
+	if (!colon || colon < base || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+		return false;
+	dot = memrchr(base, '.', (size_t)(colon - base));
+	return dot && dot > base && strncmp(dot, ".so:", 4) != 0;
+}
+
 const char *function_lib(const char *func, size_t *ret_len)
 {
 	const char *end = lib_end(func), *second;
 
-	if (!end)
+	if (!end || (is_line(func) && end == strrchr(func, ':')))
 		return NULL;
 	if (is_prefix(func, (size_t)(end - func))) {
 		second = lib_end(end + 1);
@@ -120,6 +133,19 @@ static void parse_address(struct arg *a)
 	a->has_addr = skip && parse_digits(a->name + skip, 16, &a->addr);
 }
 
+static void parse_line(struct arg *a)
+{
+	char *colon = strrchr(a->name, ':');
+	uint64_t line;
+
+	if (!is_line(a->name) || !parse_digits(colon + 1, 10, &line) || !line || line > INT_MAX)
+		return;
+	*colon = '\0';
+	a->line = line;
+	while (!strncmp(a->name, "./", 2))
+		a->name += 2;
+}
+
 int arg_parse(
 	const struct request *req, struct arg *ret_arg, struct err *err)
 {
@@ -129,7 +155,9 @@ int arg_parse(
 	a.buf = a.name = xstrdup(req->func);
 	if (!req->literal)
 		split_lib(&a);
-	if (!req->regex) {
+	if (!req->regex && !req->literal)
+		parse_line(&a);
+	if (!req->regex && !a.line) {
 		if (!req->literal)
 			ret = split_plus(&a, err);
 		split_version(&a);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "elf/dwarf.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 
@@ -168,8 +169,12 @@ static void table_grow(struct resolver *r)
 	r->table_size = size;
 }
 
-/* Returns the slot of the target at that address; 0 if it has none. */
-static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64_t addr)
+/*
+ * Returns the slot of the target at that address, 0 if it has none: of the function, or with @place
+ * of the places with that name, as several lines can share an address.
+ */
+static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64_t addr,
+	const char *place)
 {
 	size_t at = hash_place(lib, addr), mask = r->table_size - 1;
 
@@ -180,7 +185,8 @@ static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64
 		if (!*slot)
 			return slot;
 		t = &r->res->target[*slot - 1];
-		if (t->object == lib && t->addr == addr)
+		if (t->object == lib && t->addr == addr &&
+			(place ? t->places && !strcmp(t->name, place) : !t->places))
 			return slot;
 	}
 }
@@ -202,7 +208,7 @@ static void target_add(struct resolver *r, const struct target *new)
 	if (2 * (r->res->cnt - r->first) > r->table_size)
 		table_grow(r);
 	else
-		*table_slot(r, new->object, new->addr) = r->res->cnt;
+		*table_slot(r, new->object, new->addr, new->places ? new->name : NULL) = r->res->cnt;
 }
 
 /* Returns the reason why a function cannot be probed, by its symbol; NULL if it can. */
@@ -281,7 +287,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 		a->why_name = m->name;
 		return 0;
 	}
-	t.inside = m->func ? t.addr != m->func->addr : m->inside;
+	t.inside = m->func && !m->places ? t.addr != m->func->addr : m->inside;
 	if (elf_file_addr_to_offset(m->lib->elf, t.addr, &t.offset) && !t.refused)
 		return err_set(r->err, -EINVAL,
 			"'%s' is not in an executable segment of %s", a->req->func,
@@ -289,12 +295,19 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 	t.site_offset = t.offset;
 	if (!r->table_size)
 		table_grow(r);
-	slot = table_slot(r, m->lib, t.addr);
+	slot = table_slot(r, m->lib, t.addr, m->places ? m->shown : NULL);
 	if (*slot) {
 		fold(a, &r->res->target[*slot - 1]);
 		return 0;
 	}
 	t.is_clone = m->name && m->name->base;
+	if (m->places) {
+		size_t size = m->place_cnt * sizeof(*m->places);
+
+		t.places = memcpy(targets_keep(r->res, size), m->places, size);
+		t.place_cnt = m->place_cnt;
+		t.note = m->note ? targets_text(r->res, m->note) : NULL;
+	}
 	set_names(r, a, m, &t);
 	target_add(r, &t);
 	if (t.refused)
@@ -559,6 +572,44 @@ static int find_address(struct resolver *r, struct arg *a)
 	return match_add(r, a, &m);
 }
 
+static int add_line(struct resolver *r, struct arg *a, const struct object *lib,
+	const struct elf_line_code *code)
+{
+	_cleanup_free_ char *shown = xasprintf("%s:%u", a->name, code->line), *note = NULL;
+	struct match m = { .lib = lib, .addr = code->addrs[0], .inside = true, .shown = shown,
+		.places = code->addrs, .place_cnt = code->cnt };
+
+	m.func = elf_file_func_at(lib->elf, m.addr);
+	if (code->line != a->line)
+		m.note = note = xasprintf("line %u of %s has no code: '%s' is the next that has",
+			a->line, a->name, shown);
+	return match_add(r, a, &m);
+}
+
+/* "SOURCE:LINE", in each library whose debug information has the file. */
+static int find_line(struct resolver *r, struct arg *a)
+{
+	const char *why = NULL;
+	bool has_file = false;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < a->libs->cnt; i++) {
+		const struct object *lib = a->libs->object[i];
+		struct elf_line_code code;
+
+		elf_line_find(lib->elf, a->name, a->line, &code);
+		if (code.cnt)
+			ret = add_line(r, a, lib, &code);
+		else if (!why || code.line)
+			why = code.why;
+		has_file |= code.line;
+		free(code.addrs);
+	}
+	if (ret || !arg_is_missing(a))
+		return ret;
+	return resolve_fail_line(r, a, has_file, why);
+}
+
 static int find_in_lib(struct resolver *r, struct arg *a, const struct object *lib)
 {
 	const struct elf_func *funcs;
@@ -579,6 +630,8 @@ static int find_symbols(struct resolver *r, struct arg *a)
 {
 	int ret;
 
+	if (a->line)
+		return find_line(r, a);
 	for (size_t i = 0; i < a->libs->cnt; i++) {
 		ret = find_in_lib(r, a, a->libs->object[i]);
 		if (ret)

@@ -30,7 +30,8 @@ static void list_funcs(const struct draft *draft, struct draft_jumps *j)
 	free(j->follow.funcs);
 	j->follow.funcs = xcalloc(draft->target_cnt + 1, sizeof(*j->follow.funcs));
 	for (size_t i = 0; i < draft->target_cnt; i++)
-		if (draft->targets[i].object == j->object && !draft->targets[i].refused)
+		if (draft->targets[i].object == j->object && !draft->targets[i].refused &&
+			!draft->targets[i].places)
 			j->follow.funcs[cnt++] =
 				(struct follow_func) { &draft->targets[i].plan, i,
 					false };
@@ -540,6 +541,28 @@ static int plan_for_handlers(struct draft *draft, struct target *t, struct plann
 	return planner_plan(planned->planner, &other, &t->plan, err);
 }
 
+/* Checks the places of @t after the first one: all can be probed, or none is. */
+static int plan_places(struct target *t, struct planner *planner, struct plan_request *req,
+	struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 1; !code && i < t->place_cnt && !t->plan.refused[0]; i++) {
+		struct plan plan;
+
+		req->addr = t->places[i];
+		code = planner_plan(planner, req, &plan, err);
+		if (code)
+			return code;
+		memcpy(t->plan.refused, plan.refused, sizeof(plan.refused));
+		plan_done(&plan);
+	}
+	if (!t->plan.refused[0])
+		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why),
+			"only counted, at its %zu place%s", t->place_cnt, t->place_cnt == 1 ? "" : "s");
+	return code;
+}
+
 static int plan_one(struct draft *draft, struct target *t, struct planners *planners,
 	const struct plan_rules *rules, struct err *err)
 {
@@ -548,6 +571,7 @@ static int plan_one(struct draft *draft, struct target *t, struct planners *plan
 		.name = t->symbol,
 		.addr = t->addr,
 		.size = t->func && !t->inside ? t->func->size : 0,
+		.place = t->places,
 	};
 	int code = planner_of(planners, t->object, rules, &planned, err);
 
@@ -565,6 +589,8 @@ static int plan_one(struct draft *draft, struct target *t, struct planners *plan
 	req.alone_why = planned->alone_why;
 	ask_go(t->object->elf, t->addr, &req);
 	code = planner_plan(planned->planner, &req, &t->plan, err);
+	if (!code && t->places)
+		code = plan_places(t, planned->planner, &req, err);
 	if (!code)
 		code = planner_prove(planned->planner, &req, &t->plan);
 	if (!code && t->plan.exit == PLAN_EXIT_RETURN && rules->exit == PLAN_MODE_AUTO)
@@ -760,6 +786,11 @@ static int user_link(
 	if (alone || (!t->forwards && (same || t->plan.exit == PLAN_EXIT_NONE))) {
 		probes_add(p, object, ENGINE_COUNT, t->site_offset,
 			entry_cookie(fn, same && !alone ? FSN_SAME : FSN_COUNT, &t->plan));
+		for (size_t i = 1; i < t->place_cnt; i++) {
+			if (elf_file_addr_to_offset(t->object->elf, t->places[i], &cookie))
+				return -ERANGE;
+			probes_add(p, object, ENGINE_COUNT, cookie, cookie_of(fn, FSN_COUNT));
+		}
 	} else if (t->forwards) {
 		cookie = cookie_of(fn, FSN_FORWARD);
 		add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
