@@ -17,31 +17,17 @@ static __always_inline struct fsn_stat *stat_of(__u32 fn, __u32 cpu)
 	return bpf_map_lookup_elem(&fsn_stats, &i);
 }
 
+/* Of @v < 2^63. Has no branches, because the verifier would follow all combinations of them. */
 static __always_inline __u32 log2_u64(__u64 v)
 {
-	__u32 r = 0;
+	__u32 r = 0, shift;
 
-	if (v >> 32) {
-		v >>= 32;
-		r = 32;
+	for (__u32 bits = 32; bits; bits /= 2) {
+		shift = ((v + (1ULL << 63) - (1ULL << bits)) >> 63) * bits;
+		v >>= shift;
+		r += shift;
 	}
-	if (v >> 16) {
-		v >>= 16;
-		r += 16;
-	}
-	if (v >> 8) {
-		v >>= 8;
-		r += 8;
-	}
-	if (v >> 4) {
-		v >>= 4;
-		r += 4;
-	}
-	if (v >> 2) {
-		v >>= 2;
-		r += 2;
-	}
-	return r + (v >> 1);
+	return r;
 }
 
 static __always_inline __u32 bucket_of(__u64 ns)

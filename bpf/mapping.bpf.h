@@ -249,7 +249,7 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 		bpf_core_read(&m->node[4], sizeof(m->node[4]), &vma->vm_file) ||
 		bpf_core_read(&m->flags, sizeof(m->flags), &vma->vm_flags))
 		return -1;
-	if (m->node[0] != as_number(bpf_get_current_task_btf()->mm) || at < m->node[1] ||
+	if (m->node[0] != as_number(CURRENT_READ(mm)) || at < m->node[1] ||
 		at >= m->node[2])
 		return -1;
 	file = (void *)m->node[4];
@@ -279,10 +279,10 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 /* Returns 0, or the enum fsn_walk_end of a walk that has reached @at. */
 static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 {
-	struct mm_struct___tree *mm = (void *)bpf_get_current_task_btf()->mm;
+	struct mm_struct___tree *mm = (void *)CURRENT_READ(mm);
 	__u64 type = TYPE_RANGE;
 
-	m->entry = (__u64)mm->mm_mt.ma_root;
+	m->entry = as_number(BPF_CORE_READ(mm, mm_mt.ma_root));
 	if (!ROOT_IS_NODE(m->entry))
 		return FSN_WALK_NOWHERE;
 	for (int i = 0; i < NODE_DEPTH && type >= TYPE_RANGE; i++) {
@@ -395,10 +395,10 @@ __noinline int mapping_turn(struct mapping *m, __u64 at)
  */
 static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 {
-	struct mm_struct___old_tree *mm = (void *)bpf_get_current_task_btf()->mm;
+	struct mm_struct___old_tree *mm = (void *)CURRENT_READ(mm);
 	int step = 0;
 
-	m->entry = as_number(mm->mm_rb.rb_node);
+	m->entry = as_number(BPF_CORE_READ(mm, mm_rb.rb_node));
 	for (int i = 0; i < OLD_DEPTH && m->entry && !step; i++)
 		step = mapping_turn(m, at);
 	if (!step)

@@ -199,6 +199,16 @@ static __noinline int call_fill(struct call *call, __u32 fn, __u32 flags)
 	return 0;
 }
 
+/* Fills in the entry of a call without a slot. */
+static __always_inline void entry_fill(
+	struct call *call, __u32 fn, __u32 flags, __u64 now, const struct fsn_args *args)
+{
+	call->start = now;
+	call->duration = call->queued = call->blocked = call->result = 0;
+	__builtin_memcpy(&call->args, args, sizeof(*args));
+	call_fill(call, fn, flags);
+}
+
 static __always_inline void call_fill_wait(struct call *call, __u32 slot)
 {
 	struct wait *wait = bpf_map_lookup_elem(&fsn_wait, &slot);
@@ -314,65 +324,60 @@ __noinline int stream_ends(__u32 fn, __u32 slot, __u64 ns, __u32 flags, __u64 re
 	return 0;
 }
 
-/* Sends an entry, or a call whose entry is its return, to one stream. */
-static __noinline int stream_entry(
-	struct pt_regs *ctx, __u32 how, __u32 fn, __u32 slot, __u64 now)
+/*
+ * Sends an entry without a slot, or a call whose entry is its return, to one stream. @how: stream,
+ * flags << 8. Not static, like stream_read(), so that it is not verified again for each stream.
+ */
+__noinline int stream_entry(__u32 how, __u32 fn, __u64 now, const struct fsn_args *args)
 {
-	__u32 flags = how >> 8;
-	struct fsn_event *event = event_reserve(how & 0xff, fn, slot, &flags);
+	__u32 i = how & 0xff;
+	void *ring = bpf_map_lookup_elem(&fsn_rings, &i);
+	struct fsn_event *event =
+		ring && args ? bpf_ringbuf_reserve(ring, sizeof(*event), 0) : NULL;
 
 	if (!event)
-		return stream_lost(how & 0xff);
-	event->call.start = now;
-	event->call.duration = 0;
-	event->call.queued = 0;
-	event->call.blocked = 0;
-	event->call.result = 0;
-	if (!args_read(ctx, fn, event->call.args.arg))
-		flags |= FSN_CALL_NO_ARGS;
-	call_fill(&event->call, fn, flags);
-	event_fill(event, how & 0xff, slot);
+		return stream_lost(i);
+	entry_fill(&event->call, fn, how >> 8, now, args);
+	event_fill(event, i, NO_SLOT);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-/* The same for a call without a slot: reads its other arguments now. */
-static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u64 now)
+/* The same with the arguments that are not in registers, which it reads now. */
+__noinline int stream_read(
+	__u32 how, __u32 fn, __u64 now, const struct fsn_args *args, __u64 sp)
 {
 	__u32 i = how & 0xff;
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	void *ring = bpf_map_lookup_elem(&fsn_rings, &i);
 	struct event_more *big;
 
-	if (!conf || !ring)
+	if (!conf || !ring || !args)
 		return 0;
 	big = event_more_reserve(ring);
 	if (!big)
 		return stream_lost(i);
-	big->event.call.start = now;
-	big->event.call.duration = 0;
-	big->event.call.result = 0;
-	if (!args_read(ctx, fn, big->event.call.args.arg))
-		how |= FSN_CALL_NO_ARGS << 8;
-	more_read(conf, &big->event.call.args, &big->more, caller_sp(ctx));
-	call_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE);
+	entry_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE, now, args);
+	more_read(conf, &big->event.call.args, &big->more, sp);
 	event_fill(&big->event, i, NO_SLOT);
 	bpf_ringbuf_submit(big, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
 /* The same for all streams that select it. */
-static __noinline int stream_entries(
-	struct pt_regs *ctx, __u32 fn, __u32 slot, __u64 now, __u32 flags)
+static __noinline int stream_entries(struct pt_regs *ctx, __u32 fn, __u64 now, __u32 flags)
 {
-	__u32 streams = streams_of(fn);
+	__u32 streams = streams_of(fn), pid = bpf_get_current_pid_tgid() >> 32;
+	struct fsn_args args = {};
 
+	if (!args_read(ctx, fn, args.arg))
+		flags |= FSN_CALL_NO_ARGS;
 	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
-		if (streams & 1U << i && stream_wants(i, flags, now, 0, slot_pid(NO_SLOT))) {
-			if (slot == NO_SLOT && has_more(fn))
-				stream_read(ctx, i | flags << 8, fn, now);
+		if (streams & 1U << i && stream_wants(i, flags, now, 0, pid)) {
+			if (has_more(fn))
+				stream_read(i | flags << 8, fn, now, &args, caller_sp(ctx));
 			else
-				stream_entry(ctx, i | flags << 8, fn, slot, now);
+				stream_entry(i | flags << 8, fn, now, &args);
 		}
 	return 0;
 }
@@ -412,9 +417,9 @@ static __noinline int stream_counted(struct pt_regs *ctx, __u32 fn, bool same)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	stream_entries(ctx, fn, NO_SLOT, now, FSN_CALL_ENTRY);
+	stream_entries(ctx, fn, now, FSN_CALL_ENTRY);
 	if (same)
-		stream_entries(ctx, fn, NO_SLOT, now, FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT);
+		stream_entries(ctx, fn, now, FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT);
 	return 0;
 }
 
