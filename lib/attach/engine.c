@@ -503,6 +503,31 @@ static int engine_open(struct engine *e, const struct engine_spec *spec, struct 
 	return 0;
 }
 
+/* Sets @err only if the programs cannot be opened, and then leaves .skel NULL. */
+static int engine_load(struct engine *e, const struct engine_spec *spec, struct err *err)
+{
+	int code, late;
+
+	if (!e->one_by_one)
+		loads_begin();
+	code = engine_open(e, spec, err);
+	if (!code)
+		code = fsn_bpf__load(e->skel);
+	late = loads_end();
+	return code ? code : late;
+}
+
+/* True if another attempt to load may succeed, or say more. */
+static bool engine_yields(struct engine *e)
+{
+	/* The verifier of 6.1 rejects the programs that derive unwind rows. */
+	if (e->skel->rodata->fsn_cfi)
+		return e->no_cfi = true;
+	if (e->one_by_one)
+		return false;
+	return e->one_by_one = true;
+}
+
 int engine_new(
 	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
@@ -520,19 +545,13 @@ int engine_new(
 	code = clones_new(spec->clone_first, spec->progs & 1U << ENGINE_TRACE, &e->clones, err);
 	if (code)
 		return code;
-	code = engine_open(e, spec, err);
-	if (code)
-		return code;
-	code = fsn_bpf__load(e->skel);
-	/* The verifier of 6.1 rejects the programs that derive unwind rows. */
-	if (code && e->skel->rodata->fsn_cfi) {
+	e->one_by_one = log_wanted();
+	do {
 		fsn_bpf__destroy(e->skel);
-		e->no_cfi = true;
-		code = engine_open(e, spec, err);
-		if (code)
+		code = engine_load(e, spec, err);
+		if (!e->skel)
 			return code;
-		code = fsn_bpf__load(e->skel);
-	}
+	} while (code && engine_yields(e));
 	if (code) {
 		if (code == -ESRCH && access("/sys/kernel/btf/vmlinux", R_OK))
 			return err_set(err, -ENOENT,

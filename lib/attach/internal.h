@@ -187,11 +187,20 @@ struct engine {
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool no_cfi;    /* the verifier rejects deriving rows of files without an unwind table */
+	bool one_by_one; /* libbpf loads all programs itself, and logs why one is rejected */
 	int task_work; /* bpf_kfuncs.task_work, if threads repeat walks that missed a page; else 0 */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;
 	size_t link_cnt; /* pinned so far */
 };
+
+/*
+ * loads.c: programs in section "uprobe" of objects opened after loads_begin() are loaded by threads.
+ * loads_end() waits for them; their programs then have the descriptors that libbpf knows. Returns
+ * -errno of a program that is not loaded; libbpf has not logged why.
+ */
+void loads_begin(void);
+int loads_end(void);
 
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
 
