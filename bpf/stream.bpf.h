@@ -247,7 +247,14 @@ static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u
 	return 0;
 }
 
-/* Fills in a record for stream @i, of the call in @slot or NO_SLOT. */
+static __always_inline __u32 ns_since(__u64 before)
+{
+	__u64 now = bpf_ktime_get_ns(), ns = now > before ? now - before : 0;
+
+	return ns > ~0U ? ~0U : ns;
+}
+
+/* Fills in the rest of a record for stream @i, of the call in @slot or NO_SLOT. */
 static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 slot)
 {
 	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
@@ -256,6 +263,9 @@ static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 slot)
 	event->row = row ? *row : FSN_NO_ROW;
 	event->tag = s ? s->tag : 0;
 	event->lost = s ? READ(s->lost) : 0;
+	event->late = 0;
+	if (slot != NO_SLOT && !(event->call.flags & (FSN_CALL_ENTRY | FSN_CALL_UNTIMED)))
+		event->late = ns_since(event->call.start + event->call.duration);
 	return 0;
 }
 

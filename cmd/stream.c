@@ -170,6 +170,7 @@ static void write_call(struct run *r, const struct stream_record *rec)
 
 	c.keys = &r->of[rec->group].keys;
 	c.key = rec->key;
+	c.late_ns = rec->late_ns;
 	c.on_gpu = group_info(r->groups.group[rec->group]).gpu;
 	c.names = names_of(r, rec);
 	if (rec->kind == STREAM_ENTRY) {
@@ -409,6 +410,7 @@ static int begin(struct run *r, struct err *err)
 	if (!code)
 		code = open_groups(r, err);
 	filter.entries |= !code && wants_entries(r);
+	filter.inner_first = o->format->calls_only;
 	if (!code)
 		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &filter,
 			o->buffer_bytes, &r->stream, err);

@@ -298,6 +298,22 @@ assert_same_calls() { # TRACE JSON-LINES
 	fsn detach g
 }
 
+@test "perfetto: calls nest although their durations lack the overhead of probes" {
+	need_tool python3
+	local own=$BATS_TEST_TMPDIR/own-contend
+
+	cp "$FIX/contend" "$own"
+	fsn attach g s:futex:wait "$own:lock_want" --if comm==wanter
+	start_stream p g --format perfetto -o "$OUT"
+	capture "$own" 20
+	stop_stream p
+	output=$(perfetto "$OUT")
+	assert_json '[.slices[] | select(.name == "lock_want") | .tid] | [length, (unique | length)]' '[120,1]'
+	assert_json '(first(.slices[] | select(.name == "lock_want").tid)) as $tid | [.slices[]
+		| select(.tid == $tid and .name == "futex:wait").parent] | [length, unique]' '[120,["lock_want"]]'
+	fsn detach g
+}
+
 @test "perfetto: times are those of CLOCK_MONOTONIC, with those of the other clocks" {
 	need_tool python3
 	attach_fix fix_add

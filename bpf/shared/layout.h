@@ -478,7 +478,8 @@ struct fsn_event {
 	unsigned int tag;
 	unsigned int lost; /* copy of the stream's .lost, truncated */
 	unsigned int row;  /* the row of keys; out of range if it is not known */
-	unsigned int pad;
+	/* ns until this was sent, from the end that .call says; 0 for GPU activity and untimed calls */
+	unsigned int late;
 };
 
 /* --- processes that died ---------------------------------------------------------------------- */

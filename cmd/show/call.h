@@ -22,6 +22,7 @@ struct shown_call {
 	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: not known */
 	const struct stats *names;     /* its rows have the names of call sites; or NULL */
 	bool on_gpu;                   /* GPU activity, in GPU time */
+	uint64_t late_ns;              /* as of struct stream_record */
 };
 
 /* Returns the kernel name of GPU activity, or NULL. */

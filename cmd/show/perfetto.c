@@ -214,32 +214,39 @@ void lanes_free(struct track *track)
 }
 
 /*
- * Adds @s if it nests with the slices of the lane, otherwise returns false. An inner slice is written
- * first and packets of the same time keep their order, so it must start later than the outer one.
+ * Adds *@s if it nests with the slices of the lane, otherwise returns false. An inner slice is written
+ * first and packets of the same time keep their order, so it must start later than the outer one. The
+ * end of the outer one becomes that of the inner one, up to @late later: its duration lacks the
+ * overhead of the probes inside.
  */
-static bool lane_take(struct lane *l, struct span s)
+static bool lane_take(struct lane *l, struct span *s, uint64_t late)
 {
 	size_t to = l->cnt, from;
+	uint64_t end = s->end;
 
-	if (s.start < l->forgotten)
+	if (s->start < l->forgotten)
 		return false;
-	while (to && l->spans[to - 1].start > s.end)
+	while (to && l->spans[to - 1].start > s->end + late)
 		to--;
-	for (from = to; from && l->spans[from - 1].start > s.start; from--)
-		if (l->spans[from - 1].end > s.end)
+	for (from = to; from && l->spans[from - 1].start > s->start; from--) {
+		if (l->spans[from - 1].end > s->end + late)
 			return false;
-	if (from && l->spans[from - 1].end > s.start)
+		if (l->spans[from - 1].end > end)
+			end = l->spans[from - 1].end;
+	}
+	if (from && l->spans[from - 1].end > s->start)
 		return false;
+	s->end = end;
 	if (from == to && l->cnt == SPANS_MAX) {
 		l->cnt /= 2;
 		l->forgotten = l->spans[l->cnt - 1].end;
-		memmove(l->spans, l->spans + l->cnt, l->cnt * sizeof(s));
-		return lane_take(l, s);
+		memmove(l->spans, l->spans + l->cnt, l->cnt * sizeof(*s));
+		return lane_take(l, s, 0);
 	}
 	if (from == to)
-		l->spans = array_grow(l->spans, l->cnt, sizeof(s));
-	memmove(l->spans + from + 1, l->spans + to, (l->cnt - to) * sizeof(s));
-	l->spans[from] = s;
+		l->spans = array_grow(l->spans, l->cnt, sizeof(*s));
+	memmove(l->spans + from + 1, l->spans + to, (l->cnt - to) * sizeof(*s));
+	l->spans[from] = *s;
 	l->cnt -= to - from;
 	l->cnt++;
 	return true;
@@ -319,17 +326,20 @@ static struct track *described_track(struct stream_page *p, const struct shown_c
 	return track;
 }
 
-/* Returns the first lane in which the slice nests; viewers show lanes of one name as one track. */
-static uint64_t lane_of(struct stream_page *p, struct track *track, struct span s)
+/*
+ * Returns the first lane in which the slice nests, as lane_take(); viewers show lanes of one name as
+ * one track.
+ */
+static uint64_t lane_of(struct stream_page *p, struct track *track, struct span *s, uint64_t late)
 {
 	struct lane *l;
 
 	for (size_t i = 0; i < track->lane_cnt; i++)
-		if (lane_take(&track->lanes[i], s))
+		if (lane_take(&track->lanes[i], s, late))
 			return track->lanes[i].uuid;
 	l = add_lane(p, track);
 	put_plain_track(p, l->uuid, track->lanes->uuid, track->name);
-	lane_take(l, s);
+	lane_take(l, s, late);
 	return l->uuid;
 }
 
@@ -416,8 +426,8 @@ static void perfetto_call(struct stream_page *p, const struct shown_call *c, enu
 	const char *kernel = call_kernel(c);
 	const bool timed = call_is_timed(call);
 	struct track *track = described_track(p, c);
-	const struct span s = { call->start, call->start + (timed ? call->duration : 0) };
-	uint64_t lane = timed ? lane_of(p, track, s) : track->lanes->uuid;
+	struct span s = { call->start, call->start + (timed ? call->duration : 0) };
+	uint64_t lane = timed ? lane_of(p, track, &s, c->late_ns) : track->lanes->uuid;
 	struct open_message e = begin_event(p, timed ? SLICE_BEGIN : INSTANT, lane, s.start);
 	struct json j = { .out = &p->details };
 
@@ -463,7 +473,7 @@ static void perfetto_lost(struct stream_page *p, const char *group, uint64_t cnt
 static void perfetto_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	uint64_t lane = lane_of(p, &p->own, (struct span) { now - ns, now });
+	uint64_t lane = lane_of(p, &p->own, &(struct span) { now - ns, now }, 0);
 
 	put_own(p, SLICE_BEGIN, lane, now - ns, "nothing recorded: funcsnoop was stopped", group, 0);
 	close_message(p, begin_event(p, SLICE_END, lane, now));

@@ -51,6 +51,7 @@ struct stream {
 	struct ring_buffer *ring;
 	size_t func_cnt; /* functions watched */
 	bool running;    /* the BPF programs write */
+	bool inner_first;
 
 	char *arena;
 	size_t arena_len, arena_size;
@@ -401,9 +402,10 @@ static void keep_stop(struct stream *s)
  * the clock and reserving. So records are delayed for a moment and sorted.
  */
 
-static uint64_t event_time(const struct fsn_event *e)
+/* The duration of an outer call lacks the overhead of those inside. */
+static uint64_t event_time(const struct stream *s, const struct fsn_event *e)
 {
-	return e->call.start + e->call.duration;
+	return e->call.start + e->call.duration + (s->inner_first ? e->late : 0);
 }
 
 static void arena_grow(struct stream *s, size_t size)
@@ -426,7 +428,7 @@ static int stream_take(void *ctx, void *data, size_t size)
 		arena_grow(s, size);
 	s->held = array_grow(s->held, s->held_cnt, sizeof(*s->held));
 	memcpy(s->arena + s->arena_len, data, size);
-	s->held[s->held_cnt++] = (struct held) { event_time(data), s->arena_len };
+	s->held[s->held_cnt++] = (struct held) { event_time(s, data), s->arena_len };
 	s->arena_len += size;
 	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
 }
@@ -496,6 +498,7 @@ static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void 
 		.kind = c->flags & FSN_CALL_ENTRY ? STREAM_ENTRY : STREAM_END,
 		.group = e->tag,
 		.call = c,
+		.late_ns = e->late,
 		.more = c->flags & FSN_CALL_MORE ? (const void *)(e + 1) : NULL,
 	};
 	int code;
@@ -626,6 +629,7 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 		return code;
 	s = stream_alloc(group_cnt);
 	s->fs = fs;
+	s->inner_first = filter->inner_first;
 	code = ring_new(s, buffer_bytes, err);
 	if (code)
 		return code;

@@ -27,6 +27,7 @@ struct stream_filter {
 	const char *const *funcs; /* only functions that one of these globs matches */
 	size_t func_cnt;      /* 0: all functions */
 	uint32_t sample;      /* one record in N; 0 and 1: all */
+	bool inner_first;     /* calls come after those inside, not by .start + .duration */
 };
 
 enum stream_kind {
@@ -42,6 +43,7 @@ struct stream_record {
 	size_t group; /* index among the stream's groups */
 	uint64_t count, duration_ns;
 	const struct call *call;
+	uint64_t late_ns; /* its end as seen is at most this later: its duration lacks overhead */
 	const struct fsn_more *more; /* or NULL if only registers were recorded */
 	const struct fsn_key *key;   /* FSN_KEY_WIDE words each; NULL: none, or not known */
 };
