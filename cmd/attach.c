@@ -83,21 +83,6 @@ static int attach_take_name(struct attach_options *o, const char *name, struct e
 
 /* --- what it says --------------------------------------------------------------------------- */
 
-#define NAMES_READ 4 /* reading debug information for each of more takes long */
-
-/* Says of functions given by name that some of their calls cannot be counted. */
-static void note_inlined(const struct attach_options *o, const struct draft *draft)
-{
-	for (size_t i = 0; i < draft->probed_cnt && draft->probed_cnt <= NAMES_READ; i++) {
-		const struct target *t = &draft->targets[i];
-		size_t cnt = t->from_pattern ? 0 : target_inlined(t);
-
-		if (cnt)
-			cmd_note(o->g, "calls that were inlined into %zu function%s are not counted: '%s'",
-				cnt, cnt == 1 ? "" : "s", t->name);
-	}
-}
-
 void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
 {
 	size_t refused = draft->target_cnt - draft->probed_cnt;
@@ -114,8 +99,6 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		if (draft->targets[i].note)
 			cmd_note(o->g, "%s", draft->targets[i].note);
-	if (!draft->from_preset)
-		note_inlined(o, draft);
 	if (refused == 1)
 		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
 	else if (refused)

@@ -32,14 +32,14 @@ setup() {
 	END
 }
 
-# The functions that were named in the error of FUNCTION of the program, as far as they are.
+# The functions with inlined copies of FUNCTION, as far as they are named.
 into() { # FUNCTION [FILE]
-	fsn -s 1 attach g "$1" --lib "${2:-$PROG}" --dry-run
-	sed -n "s/^.*no function '.*' in .*: it was inlined into //p" <<<"$stderr" |
+	fsn -s any attach g "$1" --lib "${2:-$PROG}" --dry-run
+	sed -n "s/^.*attach: '.*' was inlined into \(.*\): [0-9]* sites\? .*/\1/p" <<<"$stderr" |
 		sed 's/, /\n/g; s/ and /\n/g' | sort
 }
 
-@test "inlined: the error of a function without code names those that have it" {
+@test "inlined: attach names the functions that have the code of one without its own" {
 	local how
 
 	for how in "" -gdwarf-4 -gsplit-dwarf -gz -flto; do
@@ -51,9 +51,7 @@ into() { # FUNCTION [FILE]
 	cc -O2 -g -o "$PROG" "$PROG.c"
 	assert_eq "$(into nothing)" ""
 	fsn -s 1 attach g "$PROG:nothing" "$PROG:tiny" --dry-run
-	assert_stderr_match "no functions '$PROG:nothing', '$PROG:tiny'"
-	fsn -s 1 attach g "$PROG:tiny" "$PROG:nothing" --dry-run
-	assert_stderr_match "no functions .* in $PROG: $PROG:tiny was inlined into "
+	assert_stderr_match "no function '$PROG:nothing' in $PROG$"
 	fsn -s 1 attach g "$PROG:gone" --dry-run
 	assert_stderr_match "no function '$PROG:gone' in $PROG: it was inlined, and no code of it is left$"
 }
@@ -117,8 +115,70 @@ into() { # FUNCTION [FILE]
 	assert_output_match '^geo::Door::open\(int\)|^geo::Door::open '
 }
 
+# The truth is what the functions count themselves.
+@test "inlined: calls are those that the program counts, with all links, in C and C++" {
+	local link how
+
+	need_bpf
+	need_tool c++
+	cat >"$PROG.c" <<-'END'
+	#include <stdio.h>
+	#define OUT __attribute__((noinline))
+	#define IN static inline __attribute__((always_inline))
+	volatile unsigned long leaves, pairs;
+	IN int leaf(int n) { leaves++; return n * 3; }
+	IN int pair(int n) { pairs++; return leaf(n) + leaf(n + 1); }
+	OUT int one(int n) { return pair(n) + 1; }
+	OUT int looped(int n)
+	{
+		int sum = 0;
+
+		while (n-- > 0)
+			sum += n & 1 ? leaf(n) : pair(n);
+		return sum;
+	}
+	int main(void)
+	{
+		int sum = 0;
+
+		for (int i = 0; i < 20; i++)
+			sum += one(i) + looped(i);
+		printf("%lu %lu\n", leaves, pairs);
+		return sum == 7;
+	}
+	END
+	cp "$PROG.c" "$PROG.cc"
+	for link in session multi perf; do
+		(need_link "$link" >/dev/null && echo y) | grep -q y || continue
+		for how in "cc -O2 $PROG.c" "c++ -O3 $PROG.cc"; do
+			# shellcheck disable=SC2086	# words
+			$how -g -o "$PROG"
+			fsn attach g "$PROG:leaf" "$PROG:pair" --probe link="$link"
+			assert_stderr_match "'pair' was inlined into (one and looped|looped and one): 2 sites are counted, without times"
+			"$PROG" >"$BATS_TEST_TMPDIR/truth"
+			fsn stats g --json
+			assert_eq "$(json '.[0].functions | sort_by(.name) | map(.calls) | "\(.[0]) \(.[1])"')" \
+				"$(<"$BATS_TEST_TMPDIR/truth")" "$link, $how"
+			assert_json '[.[0].functions[] | .total_ns, .p50_ns] | unique' '[null]'
+			fsn detach g
+		done
+	done
+	cat >"$PROG.c" <<-'END'
+	volatile long sink;
+	static inline __attribute__((always_inline)) void tiny(int n) { sink += n; }
+	__attribute__((noinline)) void four(int *n) { for (int i = 0; i < 4; i++) tiny(n[i]); }
+	int main(void) { int n[4] = {}; four(n); return 0; }
+	END
+	cc -O3 -g -o "$PROG" "$PROG.c" # the loop is unrolled
+	fsn attach g "$PROG:tiny" --dry-run
+	assert_stderr_match ": 1 site is counted, without times; 1 in pieces may have run more often$"
+	assert_output_match "only counted, at its 1 place; may be too low$"
+	fsn -s 1 attach g "$PROG:lea*" --dry-run # a pattern
+	assert_stderr_match "no function matches '$PROG:lea\*'"
+}
+
 # The function that others call by a pointer has code of its own.
-@test "inlined: attach says that calls without code of the function's own are not counted" {
+@test "inlined: calls of code of the function's own are timed, and those of copies counted" {
 	need_bpf
 	cat >"$PROG.c" <<-'END'
 	volatile long sink;
@@ -131,24 +191,31 @@ into() { # FUNCTION [FILE]
 		for (int i = 0; i < 10; i++) {
 			far(i);
 			here(i);
+			here(i);
 		}
 		return 0;
 	}
 	END
 	cc -O2 -g -o "$PROG" "$PROG.c"
 	fsn attach g "$PROG:both"
-	assert_stderr_match "^funcsnoop attach: calls that were inlined into 1 function are not counted: 'both'$"
+	assert_stderr_match "^funcsnoop attach: 'both' was inlined into here: 1 site is counted, without times$"
 	capture "$PROG"
-	assert_numbers g "both 10 0 10 0 0 0"
+	assert_numbers g "both 10 0 10 0 0 0
+both (inlined) 20 0 - 0 0 20"
 	fsn detach g
 	fsn attach g "$PROG:here" --dry-run
 	refute_stderr_match inlined
 	fsn attach g "$PROG:bot*" --dry-run # a pattern
 	refute_stderr_match inlined
+	fsn attach g "$PROG:both" --by n --if 'n > 6' --slow 5ms --with split
+	capture "$PROG"
+	fsn stats g --by n --json
+	assert_json '[.[0].functions[] | select(.name == "both") | .calls]' '[3]'
+	fsn detach g
 }
 
 # The search reads all entries before each name, and ends after 768 MiB.
-@test "inlined: an error names all functions that have the code, or none" {
+@test "inlined: all copies are found, or none" {
 	local i
 
 	need_tool c++

@@ -148,7 +148,6 @@ hint_table() {
 		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
-		use %s, with its code, or build it with -fno-inline|a function that was inlined|a function that was inlined is counted with those that have its code
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		use --by stack|--by caller of a system call|a system call has no caller, but a stack
 		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
@@ -583,24 +582,6 @@ meant() { # FUNCTION MEANT
 	if fsn -s any attach g main --lib "$bare" --dry-run && [[ $stderr == *debuginfod-find* ]]; then
 		assert_stderr_match "or 'debuginfod-find debuginfo [0-9a-f]+' fetches them; 0xADDR needs none$"
 	fi
-}
-
-@test "hint: a function that was inlined is counted with those that have its code" {
-	local prog=$BATS_TEST_TMPDIR/own
-
-	need_tool cc
-	cat >"$prog.c" <<-'END'
-	static inline __attribute__((always_inline)) void tiny(volatile int *n) { ++*n; }
-	__attribute__((noinline)) void add(volatile int *n) { tiny(n); }
-	int main(void) { volatile int n = 0; while (n < 7) add(&n); return 0; }
-	END
-	cc -O2 -g -o "$prog" "$prog.c"
-	follow 1 "^use '$prog:add', with its code, or build it with -fno-inline$" \
-		"s/^use (.*), with.*/fsn attach g \1/" attach g "$prog:tiny" --dry-run
-	capture "$prog"
-	assert_numbers g "add 7 0 7 0 0 0"
-	cc -O2 -g -fno-inline -Dalways_inline=used -o "$prog" "$prog.c"
-	fsn attach h "$prog:tiny" --dry-run
 }
 
 @test "hint: a line of a source file needs debug information" {

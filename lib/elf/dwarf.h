@@ -76,8 +76,11 @@ void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
 
 /* The copies of a function in others. */
 struct elf_inlined {
-	uint64_t *into; /* the starts of the functions that have them, sorted */
+	uint64_t *into;   /* the starts of the functions that have them, sorted */
+	uint64_t *copies; /* their first instructions */
 	size_t into_cnt, copy_cnt;
+	size_t split_cnt; /* of the copies: those with several ranges, which a compiler that unrolls
+			     loops uses for several copies of one */
 	bool copies_gone; /* there are copies, but they have no code */
 };
 

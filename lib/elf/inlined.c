@@ -14,6 +14,7 @@
 /* An inlined copy, by its first instruction, and the start of the function that contains it. */
 struct copy {
 	uint64_t addr, into;
+	bool split; /* its code has several ranges */
 };
 
 struct search {
@@ -152,9 +153,11 @@ DEFINE_ORDER(compare_places, char *const, (*x > *y) - (*x < *y))
 static bool find_copy(struct search *s, Dwarf_Die *die, uint64_t func)
 {
 	struct copy copy = { .into = func };
+	Dwarf_Addr base, start, end;
 	Dwarf_Attribute attr;
 	Dwarf_Die origin;
 	uint64_t offset;
+	ptrdiff_t next;
 
 	if (!func || dwarf_tag(die) == DW_TAG_subprogram)
 		return func;
@@ -163,6 +166,8 @@ static bool find_copy(struct search *s, Dwarf_Die *die, uint64_t func)
 			compare_places) &&
 		elf_dwarf_entry(die, &copy.addr) &&
 		!elf_file_addr_to_offset(s->f, copy.addr, &offset)) {
+		next = dwarf_ranges(die, 0, &base, &start, &end);
+		copy.split = next > 0 && dwarf_ranges(die, next, &base, &start, &end) > 0;
 		s->copies = array_grow(s->copies, s->copy_cnt, sizeof(*s->copies));
 		s->copies[s->copy_cnt++] = copy;
 		s->passed += sizeof(copy); /* a limit of memory as well */
@@ -179,10 +184,12 @@ static void fill(struct search *s, struct elf_inlined *ret)
 
 	qsort(s->copies, s->copy_cnt, sizeof(*s->copies), compare_copies);
 	ret->into = xcalloc(s->copy_cnt, sizeof(*ret->into));
+	ret->copies = xcalloc(s->copy_cnt, sizeof(*ret->copies));
 	for (size_t i = 0; i < s->copy_cnt; i++) {
 		if (i && !compare_copies(&c[i - 1], &c[i]))
 			continue;
-		ret->copy_cnt++;
+		ret->copies[ret->copy_cnt++] = c[i].addr;
+		ret->split_cnt += c[i].split;
 		if (!i || c[i - 1].into != c[i].into)
 			ret->into[ret->into_cnt++] = c[i].into;
 	}
@@ -224,4 +231,5 @@ bool elf_inlined_is_quick(const struct elf_file *f)
 void elf_inlined_done(struct elf_inlined *inlined)
 {
 	free(inlined->into);
+	free(inlined->copies);
 }

@@ -139,6 +139,7 @@ struct target {
 	const uint64_t *places; /* addresses whose hits are counted together, .addr first; NULL: it
 				   is a function or one instruction */
 	size_t place_cnt;
+	bool places_split; /* the count may be too low */
 	const char *note;  /* what its user should know of it, or NULL */
 	bool is_clone;     /* a copy or part of a function: its arguments are unknown */
 	bool from_pattern; /* from a glob, a regular expression or an optional request */

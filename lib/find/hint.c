@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/dwarf.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 
@@ -444,95 +443,17 @@ static char *letters_of(const struct arg *a)
 	return text;
 }
 
-/* --- functions that were inlined ------------------------------------------------------------- */
-
-#define INTO_SHOWN 3
-
-struct meant {
-	const char *name, *wanted; /* as typed, and normalized */
-	enum demangle_form form;
-	bool scoped; /* the user typed all scopes of the name */
-};
-
-static bool text_is(const struct meant *m, const char *text)
+/* Adds to the error of the missing function that the compiler has inlined it, if it has. */
+static bool explain_inlined(struct resolver *r, const struct arg *a, size_t more)
 {
-	size_t len = strlen(text), end = strlen(m->wanted);
+	char msg[ERR_MSG_LEN];
 
-	if (len == end || m->scoped)
-		return !strcmp(text, m->wanted);
-	return len >= end + 2 && !strcmp(text + len - end, m->wanted) &&
-		!memcmp(text + len - end - 2, "::", 2);
-}
-
-/* True if the user means a function with that name in the debug information. */
-static bool is_meant(void *arg, const char *name)
-{
-	const struct meant *m = arg;
-	_cleanup_free_ char *text = NULL;
-
-	if (!strcmp(name, m->name))
-		return true;
-	text = demangle(name, m->form);
-	if (!text)
-		text = xstrdup(name);
-	text_normalize(text, text);
-	if (m->form == DEMANGLE_ARGS)
-		text_drop_qualifiers(text);
-	return text_is(m, text) || (text_drop_templates(text, text) && text_is(m, text));
-}
-
-/* "main, run and walk", "main, run, walk and 2 more"; as arguments, "'LIB:main' 'LIB:run'". */
-static void list_into(const struct arg *a, const struct object *lib,
-	const struct elf_inlined *inlined, bool as_args, char *buf, size_t size)
-{
-	size_t cnt = inlined->into_cnt, shown = cnt < INTO_SHOWN ? cnt : INTO_SHOWN, at = 0;
-	_cleanup_free_ char *prefix = typed_lib(a);
-
-	for (size_t i = 0; i < shown && at < size; i++) {
-		uint64_t start = inlined->into[i];
-		_cleanup_free_ char *name =
-			resolve_start_name(elf_file_func_at(lib->elf, start), start);
-
-		if (as_args)
-			at += snprintf(buf + at, size - at, "%s'%s%s'", i ? " " : "", prefix, name);
-		else
-			at += snprintf(buf + at, size - at, "%s%s",
-				!i ? "" : i + 1 == cnt ? " and " : ", ", name);
-	}
-	if (!as_args && shown < cnt && at < size)
-		snprintf(buf + at, size - at, " and %zu more", cnt - shown);
-}
-
-/* Adds to the error of the missing function where its code is, if the compiler has inlined it. */
-static bool explain_inlined(struct resolver *r, const struct arg *a, bool scoped, size_t more)
-{
-	_cleanup_free_ char *wanted = xstrdup(a->name);
-	struct meant m = { a->name, wanted,
-		text_has_args(a->name) ? DEMANGLE_ARGS : DEMANGLE_NAME, scoped };
-	const char *who = more ? a->req->func : "it";
-
-	text_normalize(wanted, wanted);
-	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++) {
-		const struct object *lib = a->libs->object[i];
-		char msg[ERR_MSG_LEN], names[ERR_MSG_LEN / 2], args[ERR_HINT_LEN - 100];
-		__cleanup(elf_inlined_done) struct elf_inlined inlined;
-
-		elf_inlined_find(lib->elf, a->name, is_meant, &m, &inlined);
-		if (!inlined.copy_cnt && !inlined.copies_gone)
-			continue;
-		snprintf(msg, sizeof(msg), "%s", r->err->msg);
-		if (inlined.copies_gone) {
-			err_set(r->err, -ENOENT, "%s: %s was inlined, and no code of it is left", msg,
-				who);
-			return true;
-		}
-		list_into(a, lib, &inlined, false, names, sizeof(names));
-		list_into(a, lib, &inlined, true, args, sizeof(args));
-		err_set(r->err, -ENOENT, "%s: %s was inlined into %s", msg, who, names);
-		err_hint(r->err, "use %s, with its code, or build it with -fno-inline", args);
-		return true;
-	}
-	return false;
+	if (!a->copies_gone)
+		return false;
+	snprintf(msg, sizeof(msg), "%s", r->err->msg);
+	err_set(r->err, -ENOENT, "%s: %s was inlined, and no code of it is left", msg,
+		more ? a->req->func : "it");
+	return true;
 }
 
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
@@ -560,7 +481,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
 	offer_member(&n);
-	if (explain_inlined(r, a, suggest_is_near(&n.s), more))
+	if (explain_inlined(r, a, more))
 		return -ENOENT;
 	/*
 	 * A stripped file lacks names, so the name meant is probably missing: offer only close

@@ -136,6 +136,7 @@ struct arg {
 	struct objects own_libs; /* those of LIB: */
 	size_t hits;                      /* matching functions that can be probed */
 	size_t refused;                   /* matching functions that cannot be probed */
+	bool copies_gone;                 /* it was inlined, and has no code anywhere */
 	const char *why;                  /* reason for an exact name */
 	const struct object *why_lib;
 	const struct elf_name *why_name;
@@ -210,6 +211,7 @@ struct match {
 	const char *shown;           /* copied; NULL: by the name */
 	const uint64_t *places;      /* as in struct target, copied; NULL: none */
 	size_t place_cnt;
+	bool places_split;
 	const char *note; /* copied */
 };
 
@@ -226,6 +228,14 @@ _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match
 
 /* Resolves unresolved arguments by demangled names. */
 _must_check_ int resolve_demangled(struct resolver *r);
+
+/* --- inlined.c ---------------------------------------------------------- */
+
+/*
+ * Adds the inlined copies of functions given by name, as one target for each function, which is
+ * only counted: those of functions without code of their own, and if that is quick, of others.
+ */
+_must_check_ int resolve_inlined(struct resolver *r);
 
 /* --- hint.c ------------------------------------------------------------- */
 

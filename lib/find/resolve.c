@@ -306,6 +306,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 
 		t.places = memcpy(targets_keep(r->res, size), m->places, size);
 		t.place_cnt = m->place_cnt;
+		t.places_split = m->places_split;
 		t.note = m->note ? targets_text(r->res, m->note) : NULL;
 	}
 	set_names(r, a, m, &t);
@@ -771,6 +772,8 @@ static int resolve_all(struct resolver *r, const struct objects *objects,
 			return ret;
 	}
 	ret = resolve_demangled(r);
+	if (!ret)
+		ret = resolve_inlined(r);
 	if (!ret)
 		ret = judge(r);
 	if (ret)

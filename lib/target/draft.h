@@ -93,12 +93,6 @@ const char *target_alias(const struct target *t, size_t ndx);
 /* Returns @t as a FUNCTION: "s:openat", "/path/lib.so:name". The caller frees it. */
 char *target_typed(const struct target *t);
 
-/*
- * Returns the number of functions into which the compiler has inlined @t; 0 also if finding out
- * takes long.
- */
-size_t target_inlined(const struct target *t);
-
 /* Returns the number of probed functions of @object. */
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);
 

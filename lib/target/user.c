@@ -8,7 +8,6 @@
 
 #include "base/util.h"
 #include "code/plan.h"
-#include "elf/dwarf.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 #include "preset/preset.h"
@@ -559,7 +558,8 @@ static int plan_places(struct target *t, struct planner *planner, struct plan_re
 	}
 	if (!t->plan.refused[0])
 		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why),
-			"only counted, at its %zu place%s", t->place_cnt, t->place_cnt == 1 ? "" : "s");
+			"only counted, at its %zu place%s%s", t->place_cnt,
+			t->place_cnt == 1 ? "" : "s", t->places_split ? "; may be too low" : "");
 	return code;
 }
 
@@ -898,18 +898,3 @@ const struct target_kind target_user = {
 	.call_is_stale = user_call_is_stale,
 	.call_is_lost = user_call_is_lost,
 };
-
-static bool is_symbol(void *symbol, const char *name)
-{
-	return !strcmp(symbol, name);
-}
-
-size_t target_inlined(const struct target *t)
-{
-	__cleanup(elf_inlined_done) struct elf_inlined inlined = {};
-
-	if (t->kind == &target_user && t->symbol && !t->inside && elf_inlined_is_quick(t->object->elf))
-		elf_inlined_find(t->object->elf, t->symbol, is_symbol,
-			(void *)(uintptr_t)t->symbol, &inlined);
-	return inlined.into_cnt;
-}
