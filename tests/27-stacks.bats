@@ -980,3 +980,17 @@ many='(() => {
 	assert_json '.found | test("^100.0 % in 1111 names$")' true
 	assert_json '.ms < 30000' true
 }
+
+@test "stacks: frames of an exited program whose file is gone have the file's name" {
+	local at=$BATS_TEST_TMPDIR/private
+
+	mkdir "$at"
+	fsn attach g locks --by stack --if comm==wanter
+	unshare -m sh -c 'mount -t tmpfs none "$1" && cp "$2" "$1/own-contend" && "$1/own-contend" 2' sh "$at" "$FIX/contend"
+	fsn stats g --json
+	assert_json '[.[0].functions[].rows[] | [.calls, ([.key.stack.frames[].name
+		| select(test("^own-contend[+]0x[0-9a-f]+$"))] | length > 0)]]' '[[12,true]]'
+	fsn stats g --format folded
+	assert_output_match ';own-contend[+]0x[0-9a-f]+;.* 12$'
+	fsn detach g
+}

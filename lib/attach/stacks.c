@@ -426,9 +426,22 @@ static bool find_kept(
 	return true;
 }
 
+/* True if more than half of the names of files are in use. */
+static bool names_are_many(int fd)
+{
+	struct fsn_file_id id, next, *before = NULL;
+	unsigned int cnt = 0;
+
+	for (; cnt <= FSN_NAMED_FILES / 2 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
+		id = next;
+		cnt++;
+	}
+	return cnt > FSN_NAMED_FILES / 2;
+}
+
 /*
  * Makes the table of file @id, which a walk met without one. If the file cannot be found any more,
- * forgets it, so that the next walk through it reports it again.
+ * forgets it, so that the next walk through it reports it again. Its name stays for frames.
  */
 static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fsn_file_ref *ref)
 {
@@ -437,7 +450,8 @@ static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fs
 
 	if (!find_in(m, (pid_t)ref->pid, id, ref->at, &file) && !find_anywhere(m, id, &file) &&
 		!find_kept(m, id, &file)) {
-		bpf_map_delete_elem(m->group->fd[MAPID_FILE_NAMES], id);
+		if (names_are_many(m->group->fd[MAPID_FILE_NAMES]))
+			bpf_map_delete_elem(m->group->fd[MAPID_FILE_NAMES], id);
 		bpf_map_delete_elem(m->t->ids_fd, id);
 		return 0;
 	}

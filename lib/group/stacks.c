@@ -395,6 +395,12 @@ struct met {
 	uint32_t number; /* 0: no unwind table, or a hash collision */
 };
 
+/* The name of such a file, which may be gone. */
+struct met_name {
+	uint64_t frame;
+	char name[FSN_NAME_PART]; /* "?": two files have the same hash */
+};
+
 #define KERNEL_FILE 0xffff /* upper bits of kernel addresses */
 
 struct symbol {
@@ -411,6 +417,9 @@ struct stacks {
 	struct met *met;
 	size_t met_cnt;
 	bool met_read;
+	struct met_name *met_names;
+	size_t met_name_cnt;
+	bool met_names_read;
 	struct named *names;      /* by hash; a power of two of them */
 	size_t names_cnt, names_used;
 	struct perf_map *maps; /* of processes that make code */
@@ -437,6 +446,7 @@ void stacks_free(struct stacks *s)
 	free(s->symbols);
 	free(s->names);
 	free(s->met);
+	free(s->met_names);
 	free(s->files);
 	free(s->stacks);
 	free(s->frames);
@@ -659,6 +669,42 @@ static uint64_t number_of(struct stacks *s, uint64_t frame)
 	return 0;
 }
 
+static void read_met_names(struct stacks *s)
+{
+	const int fd = group_fd(s->g, MAPID_FILE_NAMES);
+	struct fsn_file_id id, next, *before = NULL;
+	struct fsn_file_name name;
+
+	for (; fd >= 0 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
+		struct met_name *met = s->met_names;
+		uint64_t frame;
+
+		id = next;
+		frame = met_frame(&id, 0);
+		if (bpf_map_lookup_elem(fd, &id, &name) || !name.cnt)
+			continue;
+		for (size_t i = 0; i < s->met_name_cnt; i++)
+			if (met[i].frame == frame)
+				strcpy(name.part[0], strcpy(met[i].name, "?"));
+		s->met_names = array_grow(s->met_names, s->met_name_cnt, sizeof(*met));
+		met = &s->met_names[s->met_name_cnt++];
+		met->frame = frame;
+		snprintf(met->name, sizeof(met->name), "%.*s", FSN_NAME_PART - 1, name.part[0]);
+	}
+}
+
+/* Returns the last component of the path that a file had when a walk met it, or "?". */
+static const char *met_name(struct stacks *s, uint64_t frame)
+{
+	if (!s->met_names_read)
+		read_met_names(s);
+	s->met_names_read = true;
+	for (size_t i = 0; i < s->met_name_cnt; i++)
+		if (s->met_names[i].frame == (frame & ~FSN_MET_OFFSET))
+			return s->met_names[i].name;
+	return "?";
+}
+
 static uint64_t offset_of(uint64_t frame)
 {
 	return frame & (frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET ? FSN_MET_OFFSET : FSN_FRAME_OFFSET);
@@ -800,7 +846,7 @@ static struct frame_name *names_of(
 	if (frame >> FSN_FRAME_SHIFT == KERNEL_FILE)
 		return frame_name_new(kernel_name(s, frame), ret_cnt);
 	if (!file && frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET)
-		return frame_names(NULL, "?", offset_of(frame), s->lines, ret_cnt);
+		return frame_names(NULL, met_name(s, frame), offset_of(frame), s->lines, ret_cnt);
 	return frame_names(file ? open_file(file, pid) : NULL, file ? file->about.path : NULL,
 		offset_of(frame), s->lines, ret_cnt);
 }
