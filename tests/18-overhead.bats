@@ -83,6 +83,30 @@ left_nothing() {
 	fsn detach g
 }
 
+# Otherwise the calls of some milliseconds would be spread over more than a second. Best of five,
+# because the program may not run for 25 ms.
+@test "overhead: rates do not include the time that linking takes" {
+	local file=$BATS_TEST_TMPDIR/strace right=0 nth i
+	local attach=("$FUNCSNOOP" attach g 'rate_*' --lib "$RATES" --overhead 5% --json)
+
+	need_tool strace
+	set_prices
+	start_rates
+	capture strace -f --seccomp-bpf -o "$file" -e trace=bpf "${attach[@]}"
+	fsn detach g
+	# The first link is the trial's: its number among the calls of its process.
+	nth=$(awk '{ n[$1]++ } /LINK_CREATE.* = [0-9]+$/ { print n[$1]; exit }' "$file")
+	for ((i = 0; i < 5 && right < 3; i++)); do
+		capture strace -f --seccomp-bpf -o "$file" -e trace=bpf \
+			-e "inject=bpf:delay_enter=1000000:when=$nth..$((nth + 1))" "${attach[@]}"
+		grep -q 'LINK_CREATE.* = [0-9].*DELAYED' "$file"
+		right=$((right + $(json '[.[0].overhead.expensive[] | select(.calls_per_s > 100)] | length == 2 | if . then 1 else 0 end')))
+		fsn detach g
+	done
+	stop_bg rates
+	assert_eq "$right" 3
+}
+
 @test "overhead: attach --json has the same numbers and names" {
 	set_prices
 	start_rates

@@ -172,11 +172,11 @@ void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share)
 #define MS_NS     1000000ULL
 #define LOOK_NS   (2 * MS_NS)
 #define WATCH_NS  (25 * MS_NS) /* of a batch that stays within the bound */
-#define SURE_NS   (8 * MS_NS)  /* of one that does not, at least, unless .. */
+#define SURE_NS   (4 * MS_NS)  /* of one that does not, at least, unless .. */
 #define HARM_NS   (12 * MS_NS) /* .. it costs this much on each CPU that the program uses */
 #define PAUSE     5            /* times the cost of a batch, from its begin to the next one */
 #define BATCH_MIN 16 /* functions */
-#define BATCH_MAX 512
+#define BATCH_MAX 128 /* more take long to remove, and cost the program meanwhile */
 #define PATIENCE  64 /* batches that are counted again, until all they call is left out */
 
 /* In memory that the process which counts shares. */
@@ -277,15 +277,16 @@ static int batch_link(struct stage *s, struct batch *b, struct err *err)
 {
 	int code = 0;
 
-	for (size_t i = 0; i < b->cnt; i++)
-		s->before[i] = calls_of(s, b->fn[i]);
-	b->load_ns = load_ns(&s->load);
-	b->start_ns = clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; !code && i < s->probes->list_cnt; i++)
 		if (s->probes->lists[i].probes.cnt)
 			code = link_list(s, &s->probes->lists[i], b, err);
 	if (code)
 		batch_unlink(b);
+	/* Not earlier: linking can take longer than counting. */
+	for (size_t i = 0; i < b->cnt; i++)
+		s->before[i] = calls_of(s, b->fn[i]);
+	b->load_ns = load_ns(&s->load);
+	b->start_ns = clock_ns(CLOCK_MONOTONIC);
 	return code;
 }
 
@@ -334,16 +335,15 @@ static int batch_watch(struct stage *s, struct batch *b, struct budget_span *ret
 	return 0;
 }
 
-/* Until the batch has cost little of the time since it began. */
+/* Until the batch has cost little of the CPU time used since it began. */
 static void pause_after(struct stage *s, const struct batch *b)
 {
 	struct budget_span seen = batch_seen(s, b);
-	uint64_t cost = seen.cost_ns;
+	uint64_t used = seen.used_ns > seen.wall_ns / IDLE ? seen.used_ns : seen.wall_ns / IDLE + 1;
+	uint64_t pause = (__uint128_t)seen.cost_ns * PAUSE * seen.wall_ns / used;
 
-	if (seen.used_ns > seen.wall_ns && seen.used_ns)
-		cost = cost * seen.wall_ns / seen.used_ns;
-	if (cost * PAUSE > seen.wall_ns)
-		sleep_ns(cost * PAUSE - seen.wall_ns);
+	if (pause > seen.wall_ns)
+		sleep_ns(pause - seen.wall_ns);
 }
 
 /* --- what follows from it ---------------------------------------------------------------------- */
@@ -521,8 +521,8 @@ int stage_load(const struct draft *draft, const struct attach_opts *opts, struct
  * - Batches begin small. A batch that stays within the bound makes the next one twice as large.
  *   One that does not is detached at once: its expensive functions are left out, the others are
  *   counted again, and the next batch has half the size.
- * - After a batch that was over the bound nothing is probed until the probes have cost at most a
- *   fifth of the time since it began.
+ * - After a batch nothing is probed until it has cost at most a fifth of the CPU time that the
+ *   program has used since it began.
  *
  * So a function that is called rarely is never measured next to one that stops the program.
  * @funcs, of @draft's probed targets, have prices and .exact (then they are not counted);
