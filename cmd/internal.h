@@ -107,6 +107,12 @@ void run_group_name(const struct options *o, const char *suffix, char *ret_name)
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
 	struct draft **ret_draft, struct err *err);
 
+/* A group whose overhead is limited while it counts. */
+struct limited {
+	struct draft *draft;
+	struct shed *shed; /* NULL: it is not limited */
+};
+
 /* --- run_await.c: libraries that are not loaded yet ------------------------------------------ */
 
 struct await;
@@ -136,6 +142,9 @@ bool await_step(struct await *w, bool until_found);
 
 /* Stores the names of the attached groups; @w owns them. */
 void await_groups(const struct await *w, struct words *ret_words);
+
+/* Returns the group of the @i-th library, or NULL after the last one. */
+struct limited *await_limited(struct await *w, size_t i);
 
 /* Reports the functions that were not found. Returns the first error, or 0. */
 int await_end(struct await *w, struct err *err);

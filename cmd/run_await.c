@@ -26,8 +26,8 @@ struct unit {
 	bool attached;
 	char name[GROUP_NAME_MAX + 1];
 	struct preset_set *set;
-	struct draft *draft;
-	struct procs *procs; /* .draft's */
+	struct limited limited;
+	struct procs *procs; /* of its draft */
 	struct keys keys;    /* keys of its calls; may come from a preset */
 	uint32_t stack_cnt;
 	struct keeper *keeper;
@@ -52,10 +52,11 @@ struct await {
 
 static void unit_drop_draft(struct unit *u)
 {
-	draft_free(u->draft);
+	shed_free(TAKE_PTR(u->limited.shed));
+	draft_free(u->limited.draft);
 	preset_set_free(u->set);
 	procs_free(u->procs);
-	u->draft = NULL;
+	u->limited.draft = NULL;
 	u->set = NULL;
 	u->procs = NULL;
 }
@@ -178,13 +179,13 @@ static bool unit_find(struct await *w, struct unit *u, pid_t pid)
 		a.draft.lib_cnt = 1;
 		a.draft.explain = true; /* what one lacks the other may have */
 	}
-	code = run_draft(&a, w->o->name, &u->set, &u->draft, &err);
+	code = run_draft(&a, w->o->name, &u->set, &u->limited.draft, &err);
 	u->procs = a.draft.procs;
 	u->keys = a.attach.keys ? *a.attach.keys : (struct keys) {};
 	u->stack_cnt = a.attach.stack_cnt;
-	if (!code && !u->draft->probed_cnt) {
+	if (!code && !u->limited.draft->probed_cnt) {
 		code = -ENOENT;
-		err = u->draft->failure;
+		err = u->limited.draft->failure;
 	}
 	if (!code)
 		return true;
@@ -205,7 +206,7 @@ static int unit_attach(struct await *w, struct unit *u, struct err *err)
 	if (w->attached_cnt)
 		snprintf(suffix, sizeof(suffix), "_%zu", w->attached_cnt + 1);
 	run_group_name(w->o, suffix, u->name);
-	snprintf(u->draft->name, sizeof(u->draft->name), "%s", u->name);
+	snprintf(u->limited.draft->name, sizeof(u->limited.draft->name), "%s", u->name);
 	/* The first has the keeper that there is already. */
 	if (w->attached_cnt)
 		code = keeper_start(w->o->g->bpffs, u->name, &u->keeper, err);
@@ -213,10 +214,11 @@ static int unit_attach(struct await *w, struct unit *u, struct err *err)
 	opts.held = true;
 	opts.keys = keys_wanted(&u->keys) ? &u->keys : NULL;
 	opts.stack_cnt = u->stack_cnt;
-	/* A stopped process makes no calls, so a trial would count nothing. */
-	opts.budget = (struct budget) {};
+	/* Without a trial: a stopped process makes no calls that it could count. */
 	if (!code)
-		code = attach_draft(u->draft, &opts, w->fs, &report, err);
+		code = attach_draft(u->limited.draft, &opts, w->fs, &report, err);
+	if (!code)
+		(void)!shed_new(u->limited.draft, &opts, &report.price, w->fs, &u->limited.shed);
 	bpffs_unlock(w->fs);
 	return code ? err_wrap(err, "cannot attach group '%s'", u->name) : 0;
 }
@@ -227,7 +229,7 @@ static void unit_try(struct await *w, struct unit *u, pid_t pid)
 
 	if (u->over || !unit_find(w, u, pid))
 		return;
-	draft_note_left_out(&w->o->attach, u->draft);
+	draft_note_left_out(&w->o->attach, u->limited.draft);
 	if (unit_attach(w, u, &err)) {
 		note_failure(w, u, &err);
 	} else {
@@ -235,7 +237,8 @@ static void unit_try(struct await *w, struct unit *u, pid_t pid)
 		u->attached = true;
 	}
 	u->over = true;
-	unit_drop_draft(u);
+	if (!u->limited.shed)
+		unit_drop_draft(u);
 }
 
 static void try_all(struct await *w, pid_t pid)
@@ -346,6 +349,11 @@ void await_groups(const struct await *w, struct words *ret_words)
 {
 	ret_words->word = w->names;
 	ret_words->cnt = w->attached_cnt;
+}
+
+struct limited *await_limited(struct await *w, size_t i)
+{
+	return i < w->unit_cnt ? &w->unit[i].limited : NULL;
 }
 
 /* For processes that were not stopped. */

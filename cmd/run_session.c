@@ -124,10 +124,9 @@ struct session {
 	struct options *o;
 	struct bpffs fs;
 	struct preset_set *set;
-	struct draft *draft;
+	struct limited limited;
 	struct keeper *keeper;
 	struct await *await; /* libraries, or NULL */
-	struct shed *shed;   /* what it costs, or NULL */
 	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct crash_watch *crashes; /* NULL before the group is attached */
 	struct started child;
@@ -157,8 +156,8 @@ static void tell_attaching(void *arg)
 	if (s->told || is_silent(s))
 		return;
 	s->told = true;
-	fprintf(stderr, "attaching to %zu function%s...\n", s->draft->probed_cnt,
-		s->draft->probed_cnt == 1 ? "" : "s");
+	fprintf(stderr, "attaching to %zu function%s...\n", s->limited.draft->probed_cnt,
+		s->limited.draft->probed_cnt == 1 ? "" : "s");
 }
 
 /* Runs in a helper process, which does not see whether its parent has printed progress. */
@@ -176,7 +175,7 @@ static void tell_bound(const struct session *s)
 	struct bound bound;
 	char text[1024];
 
-	bound_count(s->draft, &bound);
+	bound_count(s->limited.draft, &bound);
 	if (!bound_limits(&bound))
 		return;
 	bound_text(&bound, &s->o->attach.attach.budget, text, sizeof(text));
@@ -191,26 +190,46 @@ static const char *kept_why(const struct attach_options *a)
 	return a->memory ? "live bytes need every call" : "functions selected by name are kept";
 }
 
+/* The @i-th group that is limited, or NULL: the libraries' groups take the place of the only one. */
+static struct limited *limited_at(struct session *s, size_t i)
+{
+	if (s->await)
+		return await_limited(s->await, i);
+	return i ? NULL : &s->limited;
+}
+
 /* Notes the functions whose probes were removed while the group counted. */
-static void tell_shed(const struct session *s)
+static void tell_shed(const struct session *s, const struct limited *l)
 {
 	const struct budget *budget = &s->o->attach.attach.budget;
-	size_t cnt = s->shed ? shed_tell(s->shed, s->draft) : 0;
+	size_t cnt = shed_tell(l->shed, l->draft);
 	char text[1024];
 
-	if (s->shed && shed_over_share(s->shed) && !cnt)
+	if (shed_over_share(l->shed) && !cnt)
 		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: %s",
-			shed_over_share(s->shed) / 1e4, budget->share / 1e4,
+			shed_over_share(l->shed) / 1e4, budget->share / 1e4,
 			kept_why(&s->o->attach));
 	if (cnt) {
-		bound_shed_text(s->draft, cnt, budget, text, sizeof(text));
+		bound_shed_text(l->draft, cnt, budget, text, sizeof(text));
 		cmd_note(s->o->g, "%s", text);
+	}
+}
+
+/* Ends limiting, and says what it has done. */
+static void end_limits(struct session *s)
+{
+	struct limited *l;
+
+	for (size_t i = 0; (l = limited_at(s, i)); i++) {
+		if (l->shed)
+			tell_shed(s, l);
+		shed_free(TAKE_PTR(l->shed));
 	}
 }
 
 static void tell_attached(const struct session *s, size_t processes)
 {
-	const struct draft *draft = s->draft;
+	const struct draft *draft = s->limited.draft;
 	const char *name = strrchr(draft->objects.object[0]->path, '/');
 	char mapped[64] = "";
 
@@ -291,7 +310,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	a->attach.kept = true;
 	a->attach.children |= s->o->command && !s->o->no_children;
 	a->draft.ret_lacks = s->o->command ? &s->lacks : NULL;
-	code = run_draft(a, s->o->name, &s->set, &s->draft, err);
+	code = run_draft(a, s->o->name, &s->set, &s->limited.draft, err);
 	a->draft.ret_lacks = NULL;
 	if (s->lacks) {
 		cmd_note(s->o->g, "%s yet: waiting for it", err->msg);
@@ -299,8 +318,8 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	}
 	if (code)
 		return code;
-	draft_note_left_out(a, s->draft);
-	return draft_check_hits(a, s->draft, ret_processes, err);
+	draft_note_left_out(a, s->limited.draft);
+	return draft_check_hits(a, s->limited.draft, ret_processes, err);
 }
 
 static int begin(struct session *s, struct err *err)
@@ -324,12 +343,12 @@ static int begin(struct session *s, struct err *err)
 	if (!code && s->lacks)
 		code = await_begin(s->o, &s->fs, &s->await, err);
 	if (!code && !s->lacks)
-		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
+		code = budget_try(s->limited.draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
-		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
+		code = attach_draft(s->limited.draft, &a->attach, &s->fs, &report, err);
 	/* If this fails, the overhead is unlimited. */
 	if (!code && !s->lacks)
-		(void)!shed_new(s->draft, &a->attach, &report.price, &s->fs, &s->shed);
+		(void)!shed_new(s->limited.draft, &a->attach, &report.price, &s->fs, &s->limited.shed);
 	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
 		s->watch = watch_new(&s->fs);
 	if (code)
@@ -353,9 +372,11 @@ static void look_for_files(struct session *s)
 {
 	char *name = s->o->name;
 	struct words groups = { &name, 1 };
+	struct limited *l;
 
-	if (s->shed)
-		shed_step(s->shed);
+	for (size_t i = 0; (l = limited_at(s, i)); i++)
+		if (l->shed)
+			shed_step(l->shed);
 	if (s->await)
 		await_groups(s->await, &groups);
 	if (s->watch)
@@ -393,13 +414,14 @@ static bool is_detached(const struct session *s)
 	return true;
 }
 
-static uint64_t time_left(const struct session *s, uint64_t end_ns)
+static uint64_t time_left(struct session *s, uint64_t end_ns)
 {
 	uint64_t most = s->watch ? WATCH_NS : LOOK_NS, left = end_ns ? ns_until(end_ns) : most;
-	uint64_t shed = s->shed ? shed_left_ns(s->shed) : most;
+	struct limited *l;
 
-	most = shed < most ? shed : most;
-
+	for (size_t i = 0; (l = limited_at(s, i)); i++)
+		if (l->shed && shed_left_ns(l->shed) < most)
+			most = shed_left_ns(l->shed);
 	return left < most ? left : most;
 }
 
@@ -629,12 +651,12 @@ static int look(struct session *s)
 static void session_done(struct session *s)
 {
 	started_done(&s->child);
-	shed_free(s->shed);
+	shed_free(s->limited.shed);
 	watch_free(s->watch);
 	crash_watch_free(s->crashes);
 	await_free(s->await);
 	keeper_free(s->keeper);
-	draft_free(s->draft);
+	draft_free(s->limited.draft);
 	preset_set_free(s->set);
 	free(s->path);
 	free(s->output);
@@ -709,8 +731,7 @@ int run_session(struct options *o)
 	if (s.child.pid && leave_stdout(&s, &err))
 		return fail(&s, &err);
 	status = look(&s);
-	tell_shed(&s);
-	shed_free(TAKE_PTR(s.shed));
+	end_limits(&s);
 	/* Close all maps, because the keeper waits until they are gone. */
 	watch_free(TAKE_PTR(s.watch));
 	crash_watch_free(TAKE_PTR(s.crashes));

@@ -470,6 +470,37 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	holds_only ""
 }
 
+# late_kept is called 100 times, late_hot without a pause in between.
+@test "overhead: run removes hot functions of a library that is loaded later" {
+	local dir=$BATS_TEST_TMPDIR
+
+	need_tool cc
+	[[ $(link_of) == session ]] || skip "no session links"
+	cat >"$dir/late.c" <<-'END'
+	#include <time.h>
+	__attribute__((noinline)) void late_kept(void) { __asm__ volatile(""); }
+	__attribute__((noinline)) void late_hot(void) { __asm__ volatile(""); }
+	int late_run(long ms)
+	{
+		for (int i = 0; i < 100; i++) {
+			clock_t end = clock() + ms * CLOCKS_PER_SEC / 1000;
+
+			late_kept();
+			while (clock() < end)
+				for (int n = 0; n < 100; n++)
+					late_hot();
+		}
+		return 0;
+	}
+	END
+	capture cc -O1 -fPIC -shared -o "$dir/libfsnlate.so" "$dir/late.c"
+	fsn run 'fsnlate:late_[hk]*' --json -o "$dir/json" -- "$FIX/dlcall" "$dir/libfsnlate.so" late_run 1 1 10
+	assert_stderr_match "yet: waiting for it$"
+	assert_stderr_match "^funcsnoop run: overhead at most 10 %: 1 more function left out meanwhile: 'late_hot' \([0-9]+ calls/s\)"
+	output=$(<"$dir/json")
+	assert_json '.[0].functions | map([.name, .calls])' '[["late_kept",100]]'
+}
+
 @test "overhead: a call in progress when run replaces its link is counted, and said to be untimed" {
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'turn_*' --lib "$FIX/turns" -- bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
