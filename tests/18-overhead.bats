@@ -399,6 +399,14 @@ group_counts() {
 	assert_json '.[0].functions[] | select(.name == "nap_long") | [.calls, .returns + .untimed]' '[400,400]'
 }
 
+# Naps of 2 ms and more, and probes that cost 100 us by their price: at most 5 % of a CPU, which is
+# several times what the program uses.
+@test "overhead: run removes what costs more than a program that sleeps uses" {
+	set_prices
+	fsn run g 'nap_l*' --lib "$FIX/naps" --json -o "$BATS_TEST_TMPDIR/json" -- "$FIX/naps" 2000
+	assert_stderr_match "1 more function left out meanwhile: 'nap_long' \([0-9]+ calls/s\)"
+}
+
 @test "overhead: run says that all functions were left out, and shortens their long names" {
 	need_tool g++
 	[[ $(link_of) == session ]] || skip "no session links"

@@ -30,8 +30,9 @@
 #define YOUNG_NS (2 * S_NS)   /* duration of the first phase, with frequent checks */
 #define SOON_NS  (3 * MS_NS)  /* interval of checks in the first phase */
 #define LATE_NS  (20 * MS_NS) /* interval of checks later */
-#define SPAN_NS  (150 * MS_NS) /* maximum length of a span, whose calls are judged together */
-#define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored */
+#define SPAN_NS  (150 * MS_NS) /* CPU time of a span, whose calls are judged together, .. */
+#define SPAN_MAX S_NS          /* .. unless it lasts this long */
+#define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
 
 struct shed {
 	const struct draft *draft; /* NULL: only the group is known, */
@@ -469,17 +470,25 @@ static uint64_t harm_ns(const struct shed *s)
 	return ns > HARM_MIN ? ns : HARM_MIN;
 }
 
+static bool span_has_ended(const struct budget_span *span)
+{
+	return span->wall_ns >= SPAN_MAX ||
+		(span->wall_ns >= SPAN_NS && span->used_ns >= SPAN_NS);
+}
+
 void shed_step(struct shed *s)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct budget_span span;
+	bool ended;
 	int code;
 
 	if (s->over || shed_left_ns(s))
 		return;
 	s->looked_ns = now;
 	span = read_span(s);
-	if (span.cost_ns >= harm_ns(s) && budget_is_over(&span, s->share)) {
+	ended = span_has_ended(&span);
+	if ((ended || span.cost_ns >= harm_ns(s)) && budget_is_over(&span, s->share)) {
 		if (choose(s, &span)) {
 			code = remove_probes(s);
 			s->over = code && code != -EBUSY;
@@ -492,7 +501,7 @@ void shed_step(struct shed *s)
 				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
 		}
 		begin_span(s);
-	} else if (span.wall_ns >= SPAN_NS) {
+	} else if (ended) {
 		begin_span(s);
 	}
 }
