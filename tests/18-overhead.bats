@@ -399,6 +399,13 @@ group_counts() {
 	assert_json '.[0].functions[] | select(.name == "nap_long") | [.calls, .returns + .untimed]' '[400,400]'
 }
 
+@test "overhead: run removes what costs processes that it does not count" {
+	start_rates
+	fsn run g 'rate_*' --lib "$RATES" -- sleep 3
+	assert_stderr_match "1 more function left out meanwhile: 'rate_hot' \([1-9][0-9]* calls/s\)"
+	stop_bg rates
+}
+
 # Naps of 2 ms and more, and probes that cost 100 us by their price: at most 5 % of a CPU, which is
 # several times what the program uses.
 @test "overhead: run removes what costs more than a program that sleeps uses" {

@@ -48,7 +48,7 @@ struct shed {
 	struct map_mapping stats, ctl;
 	uint32_t rows;
 	uint64_t begun_ns, looked_ns, from_ns, from_used;
-	uint64_t *cost_ns, *calls; /* of each function, at .from_ns */
+	uint64_t *cost_ns, *calls; /* of each function, at .from_ns; calls of others, too */
 	struct budget_func *funcs;
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
@@ -91,7 +91,7 @@ static void begin_span(struct shed *s)
 
 	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		read_counts(s, i, &n);
-		s->calls[i] = n.calls;
+		s->calls[i] = n.calls + n.aside;
 		s->cost_ns[i] = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
 	}
 	add_children(s);
@@ -113,7 +113,7 @@ static struct budget_span read_span(struct shed *s)
 		read_counts(s, i, &n);
 		f->calls = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
 		f->calls -= s->cost_ns[i] < f->calls ? s->cost_ns[i] : f->calls;
-		f->calls_per_s = n.calls - s->calls[i];
+		f->calls_per_s = n.calls + n.aside - s->calls[i];
 		span.cost_ns += f->calls;
 	}
 	add_children(s);
