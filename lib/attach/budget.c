@@ -171,12 +171,14 @@ void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share)
 
 #define MS_NS     1000000ULL
 #define LOOK_NS   (2 * MS_NS)
-#define WATCH_NS  (25 * MS_NS) /* of a batch that stays within the bound */
+#define WATCH_NS  (25 * MS_NS) /* of a batch that stays within the bound, .. */
+#define WATCH_MAX (4 * WATCH_NS) /* .. unless the program has used less than half of it */
 #define SURE_NS   (4 * MS_NS)  /* of one that does not, at least, unless .. */
 #define HARM_NS   (12 * MS_NS) /* .. it costs this much on each CPU that the program uses */
 #define PAUSE     5            /* times the cost of a batch, from its begin to the next one */
 #define BATCH_MIN 16 /* functions */
-#define BATCH_MAX 128 /* more take long to remove, and cost the program meanwhile */
+#define BATCH_BUSY 128 /* more take long to remove, and cost the program meanwhile, .. */
+#define BATCH_MAX 512  /* .. unless it is idle */
 #define PATIENCE  64 /* batches that are counted again, until all they call is left out */
 
 /* In memory that the process which counts shares. */
@@ -331,7 +333,8 @@ static int batch_watch(struct stage *s, struct batch *b, struct budget_span *ret
 			(ret_seen->wall_ns >= SURE_NS && budget_is_over(ret_seen, s->opts.budget.share) &&
 				is_blurred(ret_seen)))
 			break;
-	} while (ret_seen->wall_ns < WATCH_NS);
+	} while (ret_seen->wall_ns < WATCH_NS ||
+		(ret_seen->used_ns < WATCH_NS / 2 && ret_seen->wall_ns < WATCH_MAX));
 	return 0;
 }
 
@@ -394,6 +397,7 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	_cleanup_free_ uint32_t *fn = xcalloc(*size, sizeof(*fn));
 	struct batch b = { .fn = fn };
 	struct budget_span seen = {};
+	size_t most;
 	int code;
 
 	while (s->queue_cnt && b.cnt < *size)
@@ -410,10 +414,11 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	count_batch(s, &b, &seen);
 	if (budget_is_over(&seen, s->opts.budget.share))
 		batch_over(s, &b, &seen, is_blurred(&seen));
+	most = seen.used_ns < seen.wall_ns / IDLE ? BATCH_MAX : BATCH_BUSY;
 	if (is_blurred(&seen))
 		*size = *size > 2 * BATCH_MIN ? *size / 2 : BATCH_MIN;
-	else if (*size < BATCH_MAX)
-		*size *= 2;
+	else
+		*size = *size < most / 2 ? 2 * *size : most;
 	batch_unlink(&b);
 	pause_after(s, &b);
 	return 0;
