@@ -99,6 +99,19 @@ static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 	return &set->call[AFTER(key, word % FSN_WAYS)];
 }
 
+/*
+ * The nesting of the call that @word identifies, or NULL if it has returned. The call may
+ * be abandoned: then its sums belong to the enclosing call.
+ */
+static __always_inline struct fsn_nest *nest_of(__u64 word)
+{
+	struct fsn_nest *nest = nest_at(word);
+
+	if (!nest || !word || (READ(nest->nth) ^ word >> FSN_OPEN_NTH_SHIFT) & NTH_MASK)
+		return NULL;
+	return nest;
+}
+
 const volatile bool fsn_kernel = false; /* some target is a function of the kernel */
 
 #define KERNEL_STACK 65536 /* maximum; it is aligned to its size */
@@ -160,11 +173,7 @@ static __always_inline void nest_add(
 	READ(nest->inner_delay) += delay;
 }
 
-/*
- * Adds the sums of a call that has no time of its own, and @probes_ns of its probes. Its
- * run-queue latency remains in the enclosing call, because the BPF programs have no stack
- * left.
- */
+/* Adds the sums of a call that has no time of its own, and @probes_ns of its probes. */
 static __always_inline void nest_collect(
 	struct nest_parts *parts, const struct fsn_nest *nest, __u64 probes_ns)
 {
@@ -172,28 +181,50 @@ static __always_inline void nest_collect(
 	parts->probes_ns += READ(nest->probes_ns) + probes_ns;
 }
 
+/* The function of a call by its path, which stays when the call is over. */
+static __always_inline __u32 nest_fn(const struct fsn_nest *nest)
+{
+	__u32 path = READ(nest->path);
+	const __u64 *key = bpf_map_lookup_elem(&fsn_paths, &path);
+
+	return key ? (READ(*key) & FSN_FN_MASK) - 1 : ~0U;
+}
+
 /*
  * One step outwards; a separate function, so that it is verified once. Returns @word with
- * NEST_FOUND if a call of @fn at @where is made in that call. Else adds the sums of that
- * call, which was left, to @left and returns the next outer one, or 0.
+ * NEST_FOUND if a call of @fn at @where is made in that call. Else that call was left;
+ * returns the next outer one, or 0.
  */
 #define NEST_FOUND (NEST_JUMPED << 1)
-__noinline __u64 nest_step_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *left)
+__noinline __u64 nest_step_out(__u64 word, __u32 fn, __u64 where)
 {
-	struct fsn_nest *nest = nest_at(word);
-	const struct fsn_conf *conf;
+	const struct fsn_nest *nest = nest_of(word);
 	struct fsn_call *call;
-	__u64 key, found;
+	__u64 key, found = 0;
 
 	call = nest_call(word, &key);
-	if (!call || !nest || !left)
+	if (!nest)
 		return 0;
-	found = encloses(word, call, key, fn, where);
-	if (found)
-		return found | NEST_FOUND;
-	fn = (key & FSN_KEY_FN_MASK) - 1;
+	if (call)
+		found = encloses(word, call, key, fn, where);
+	return found ? found | NEST_FOUND : READ(nest->parent);
+}
+
+/* Adds the sums of a call that was left to the call @to. Returns the next outer one, or 0. */
+__noinline __u64 nest_hand_up(__u64 word, __u64 to)
+{
+	const struct fsn_nest *nest = nest_of(word);
+	struct fsn_nest *outer = nest_of(to);
+	const struct fsn_conf *conf;
+	struct nest_parts parts = {};
+	__u32 fn;
+
+	if (!nest || !outer)
+		return 0;
+	fn = nest_fn(nest);
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	nest_collect(left, nest, conf ? conf->entry_ns : 0);
+	nest_collect(&parts, nest, conf ? conf->entry_ns : 0);
+	nest_add(outer, &parts, READ(nest->inner_delay));
 	return READ(nest->parent);
 }
 
@@ -203,16 +234,14 @@ __noinline __u64 nest_step_out(__u64 word, __u32 fn, __u64 where, struct nest_pa
  */
 __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 {
-	struct nest_parts left = {};
-	struct fsn_nest *nest;
+	__u64 left = word;
 
 	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
-		word = nest_step_out(word, fn, where, &left);
+		word = nest_step_out(word, fn, where);
 	if (!(word & NEST_FOUND))
 		return 0;
-	nest = nest_at(word);
-	if (take && nest)
-		nest_add(nest, &left, 0);
+	for (__u32 i = 0; take && i < NEST_STEPS && (left ^ word) & FSN_OPEN_CALL_MASK; i++)
+		left = nest_hand_up(left, word);
 	return word & ~NEST_FOUND;
 }
 
@@ -227,7 +256,7 @@ static __always_inline __u64 nest_parent(
 	struct fsn_call *call = nest_call(word, &key);
 
 	if (!call)
-		return 0;
+		return nest_enclosing(word, fn, where, 1);
 	found = encloses(word, call, key, fn, where);
 	return found ? found : nest_enclosing(word, fn, where, 1);
 }
@@ -358,8 +387,8 @@ static __always_inline bool nest_open(
 	 * The claim has abandoned the parent if it did not tail-call this one; the slot
 	 * may have been the parent's.
 	 */
-	if (parent & NEST_JUMPED && !nest_call(parent & FSN_OPEN_CALL_MASK, &key)) {
-		parent = nest_enclosing(READ(outer->parent), fn, where, 1);
+	if (parent & NEST_JUMPED && !nest_call(parent, &key)) {
+		parent = nest_enclosing(parent, fn, where, 1);
 		outer = nest_at(parent);
 	}
 	jumped = parent & NEST_JUMPED;
@@ -398,7 +427,8 @@ static __always_inline void nest_take_off(
 struct nest_passed {
 	__u64 where, now;
 	__u64 last; /* the outermost call with this stack address that continues, or 0 */
-	struct nest_parts left; /* sums of calls that were left */
+	struct nest_parts left; /* sums of calls that were left, and their .inner_delay */
+	__u64 delay;
 };
 
 /*
@@ -420,7 +450,7 @@ static __always_inline void nest_continue(
 /* One step outwards from @word. Returns the next call, or 0. */
 __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 {
-	struct fsn_nest *nest = nest_at(word), *outer;
+	struct fsn_nest *nest = nest_of(word), *outer;
 	const struct fsn_conf *conf;
 	struct fsn_call *call;
 	__s64 took;
@@ -428,12 +458,13 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 	__u32 fn;
 
 	call = nest_call(word, &key);
-	if (!nest || !call || !passed || READ(call->where) > passed->where)
+	if (!nest || !passed || (call && READ(call->where) > passed->where))
 		return 0;
-	fn = (key & FSN_KEY_FN_MASK) - 1;
+	fn = nest_fn(nest);
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	if (READ(call->where) < passed->where) {
+	if (!call || READ(call->where) < passed->where) {
 		nest_collect(&passed->left, nest, conf ? conf->entry_ns : 0);
+		passed->delay += READ(nest->inner_delay);
 		return READ(nest->parent);
 	}
 	passed->last = word;
@@ -476,7 +507,7 @@ found:
 	mine = nest_at(slot);
 	if (!mine)
 		return 0;
-	nest_add(mine, &passed.left, 0);
+	nest_add(mine, &passed.left, passed.delay);
 	nest = passed.last ? nest_at(passed.last) : NULL;
 	if (nest)
 		nest->parent = mine->parent;
@@ -497,6 +528,7 @@ static __always_inline struct fsn_nest *nest_close(
 		return NULL;
 	if (!word || (word & FSN_OPEN_SLOT_MASK) == slot || !nest_unlink(word, slot, now))
 		*mine = word_owner(task) | nest->parent;
+	nest->nth++; /* no word identifies it any more */
 	return nest;
 }
 
@@ -590,6 +622,21 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 	nest_take_off(nest->parent, &parts, READ(nest->inner_delay));
 }
 
+/* The innermost call that is not over, from @word outwards; 0: not known. */
+__noinline __u64 nest_alive(__u64 word)
+{
+	struct fsn_nest *nest;
+	__u64 key;
+
+	for (__u32 i = 0; i < NEST_STEPS && !nest_call(word, &key); i++) {
+		nest = nest_of(word);
+		word = nest ? READ(nest->parent) : 0;
+		if (!word)
+			return 0;
+	}
+	return word;
+}
+
 /* Adds @ns of a probe that measures nothing to the call that @word identifies. */
 static __always_inline void nest_probe(__u64 word, __u64 ns)
 {
@@ -611,7 +658,7 @@ __noinline int nest_outer_probe(__u32 slot, __u64 ns)
 /* The same for the innermost open call of the thread, if a call at @where is made in it. */
 __noinline int nest_stray(__u64 where, __u64 ns)
 {
-	__u64 word = nest_top(bpf_get_current_task_btf()), key;
+	__u64 word = nest_alive(nest_top(bpf_get_current_task_btf())), key;
 	struct fsn_call *call = nest_call(word, &key);
 
 	if (call && READ(call->where) >= where)
@@ -625,7 +672,7 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 {
 	__u32 i = fn < fsn_fn_cnt ? fn : 0;
 	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &i);
-	__u64 word = nest_top(bpf_get_current_task_btf()), key;
+	__u64 word = nest_alive(nest_top(bpf_get_current_task_btf())), key;
 	struct fsn_call *call = nest_call(word, &key);
 
 	if (what == HIT_ENTRY)
