@@ -682,8 +682,10 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 	add(&stat->n.total_ns, net);
 	if (nest && nest->inner_ns)
 		add(&stat->n.inner_ns, nest->inner_ns);
-	if (nest && nest->probes_ns)
+	if (nest && nest->probes_ns) {
 		add(&stat->n.probes_ns, nest->probes_ns);
+		raise_probes(stat, nest->probes_ns);
+	}
 	if (nest && nest->flags & FSN_NEST_AGAIN)
 		add(&stat->n.recursed_ns, net);
 	if (nest)
@@ -699,6 +701,22 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 	if (conf && is_unusual(conf, ns, result))
 		return end_unusual(fn, slot, ns, result);
 	return 0;
+}
+
+/*
+ * Returns FSN_CALL_UNTIMED and counts the call in @slot if links were replaced during it,
+ * else 0. Its thread may have waited for that; the same is true of its outer calls. Not
+ * static, so that it is verified once.
+ */
+__noinline int end_disturbed(__u32 fn, __u32 slot)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (slot_start(slot) >= READ(ctl.replaced_ns))
+		return 0;
+	if (stat)
+		add(&stat->n.unseen, 1);
+	return FSN_CALL_UNTIMED;
 }
 
 /* Counts a return in the record of its process, if there is one. */
@@ -751,12 +769,14 @@ static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 		if (nest)
 			net = nest_ends(roomy ? task : bpf_get_current_task_btf(), nest, fn, conf, net, ns, split);
 	}
-	how = end_in_function(fn, conf, slot, net, result, nest, split, late ? NULL : &run);
-	if (fsn_processes)
+	how = end_disturbed(fn, slot);
+	if (!how)
+		how = end_in_function(fn, conf, slot, net, result, nest, split, late ? NULL : &run);
+	if (fsn_processes && !(how & FSN_CALL_UNTIMED))
 		end_in_process(proc_again(FSN_PROC_OF(set->call[way].proc), fn, tgid,
 				       bpf_get_smp_processor_id()),
 			net, how, nest, split);
-	if (fsn_keyed)
+	if (fsn_keyed && !(how & FSN_CALL_UNTIMED))
 		end_in_row(slot, fn, tgid, net, how, result, split);
 	if (fsn_memory_on)
 		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, run_time(run));

@@ -97,6 +97,15 @@ static __always_inline void raise_extremes(struct fsn_stat *stat, __u64 ns)
 	}
 }
 
+/* Raises the maximum overhead inside one call. */
+static __always_inline void raise_probes(struct fsn_stat *stat, __u64 ns)
+{
+	__u32 most = ns >> FSN_DELAY_SHIFT;
+
+	if (most > READ(stat->most_probes))
+		stat->most_probes = most;
+}
+
 /*
  * Counts a word with an epoch tag. If the word's epoch is another one, no BPF program
  * writes under it any more.

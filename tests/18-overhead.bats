@@ -530,6 +530,15 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	assert_json '.[0].health.unseen > 0' true
 }
 
+@test "overhead: calls have no time while links are replaced, however their returns are traced" {
+	[[ $(link_of) == session ]] || skip "no session links"
+	fsn run g 'turn_*' --lib "$FIX/turns" --probe exit=ret --output "$BATS_TEST_TMPDIR/json" --json -- \
+		bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_json '.[0].functions[] | select(.name == "turn_long") |
+		[.calls == .returns + .untimed, .untimed > 0, .in_flight, .abandoned]' '[true,true,0,0]'
+}
+
 @test "overhead: run with none removes nothing" {
 	fsn run g 'turn_*' --lib "$FIX/turns" --overhead none --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.2 1 >'$BATS_TEST_TMPDIR/own'"

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 14
+#define FSN_LAYOUT 15
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -37,7 +37,8 @@ struct fsn_stat {
 	unsigned int looked; /* last check of the cost, CLOCK_MONOTONIC / 1,024 */
 	unsigned int one_of; /* N: track one of N calls; 0: all */
 	unsigned int last_row; /* 1 + the row of keys of the last call; 0: none yet */
-	unsigned int pad;
+	/* maximum overhead of probes inside one call, ever, in units of 2^FSN_DELAY_SHIFT ns */
+	unsigned int most_probes;
 } __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)
@@ -611,6 +612,11 @@ struct fsn_ctl {
 	 * postpones the expiry.
 	 */
 	unsigned long long until_ns;
+	/*
+	 * End of the last handover, CLOCK_MONOTONIC; ~0 during one, 0: there was none. Calls
+	 * that started before are not timed: threads wait while the kernel replaces code.
+	 */
+	unsigned long long replaced_ns;
 	unsigned long long over_jiffy;
 	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
 	unsigned long long crashes; /* processes in fsn_crashes, ever */

@@ -51,6 +51,8 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 	sum->split |= f->split;
 	if (f->timed && f->noise_ns > sum->noise_ns)
 		sum->noise_ns = f->noise_ns;
+	if (f->timed && f->max_noise_ns > sum->max_noise_ns)
+		sum->max_noise_ns = f->max_noise_ns;
 	sum->carried += f->carried;
 	sum->in_flight += f->in_flight;
 	sum->unswept |= f->unswept;

@@ -95,6 +95,25 @@ static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
 	return cell;
 }
 
+/*
+ * Returns the error of the correction for a metric. The longest calls may have had the most probes
+ * inside, but only 1 % of calls can have had 100 times the average.
+ */
+static uint64_t noise_of(const struct figures *f, enum figure_id id)
+{
+	uint64_t noise_ns = f->noise_ns;
+
+	if (id == FIGURE_MAX)
+		return f->max_noise_ns;
+	if (id == FIGURE_P90)
+		noise_ns *= 10;
+	if (id == FIGURE_P99)
+		noise_ns *= 100;
+	if (id == FIGURE_P999)
+		noise_ns *= 1000;
+	return noise_ns < f->max_noise_ns ? noise_ns : f->max_noise_ns;
+}
+
 /* True if a time is within the error of the correction; for a sum, if its average is. */
 static bool is_noise(const struct figures *f, enum figure_id id)
 {
@@ -104,7 +123,7 @@ static bool is_noise(const struct figures *f, enum figure_id id)
 		return false;
 	if ((id == FIGURE_TOTAL || id == FIGURE_SELF) && total && figure_known(f, FIGURE_AVG))
 		ns = (double)ns / total * f->value[FIGURE_AVG].n;
-	return ns < f->noise_ns ||
+	return ns < noise_of(f, id) ||
 		(id == FIGURE_SELF && f->noise_ns && f->value[id].n < f->self_noise_ns);
 }
 

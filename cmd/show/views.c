@@ -198,7 +198,7 @@ static void fill_rates(
 struct process {
 	struct stats_proc p;
 	size_t functions;
-	uint64_t noise_ns; /* as of the function where it is most */
+	uint64_t noise_ns, max_noise_ns; /* as of the function where it is most */
 	uint64_t user, kernel; /* samples by the mode of the CPU, as far as stacks tell */
 	uint64_t value;    /* that it is ordered by */
 };
@@ -206,7 +206,8 @@ struct process {
 DEFINE_ORDER(compare_ids, struct process, RISING(p.pid) ?: RISING(p.start_ns))
 
 static void process_add(
-	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)
+	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns,
+	uint64_t max_noise_ns)
 {
 	bool nested = p->nested && (to->p.nested || !to->p.n.returns);
 	struct fsn_proc_counts n = p->n;
@@ -223,13 +224,15 @@ static void process_add(
 	to->p.split |= p->split;
 	if (noise_ns > to->noise_ns)
 		to->noise_ns = noise_ns;
+	if (max_noise_ns > to->max_noise_ns)
+		to->max_noise_ns = max_noise_ns;
 }
 
 static void add_process(void *to, const void *from)
 {
 	const struct process *p = from;
 
-	process_add(to, &p->p, true, p->noise_ns);
+	process_add(to, &p->p, true, p->noise_ns, p->max_noise_ns);
 }
 
 struct processes {
@@ -276,7 +279,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			all[at].p.start_ns = p->start_ns;
 			memcpy(all[at].p.comm, p->comm, sizeof(p->comm));
 			process_add(&all[at], p, s->funcs[i].timed,
-				s->funcs[i].noise_ns);
+				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns);
 		}
 	*ret_cnt = rows_group(all, cnt, sizeof(*all), compare_ids, add_process);
 	return all;
@@ -328,6 +331,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	grid_none(grid);
 	figures_of_process(&rest->p, NULL, scope, &values);
 	values.noise_ns = rest->noise_ns;
+	values.max_noise_ns = rest->max_noise_ns;
 	set_functions(grid, scope, rest->functions, &values);
 	grid_figures(grid, &values);
 	grid_mark(grid, NULL); /* the row is not one process */
@@ -341,7 +345,7 @@ static struct process collect_ended(const struct stats *s)
 	for (size_t i = 0; i < s->func_cnt; i++)
 		if (s->funcs[i].ended.n.calls || s->funcs[i].ended.n.returns)
 			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed,
-				s->funcs[i].noise_ns);
+				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns);
 	return ended;
 }
 
@@ -358,7 +362,7 @@ static void fill_other_processes(struct grid *grid, const struct stats *s,
 #define X(name) all.n.name = f->n.name;
 		FSN_PROC_COUNTS(X)
 #undef X
-		process_add(&rest, &all, f->timed, f->noise_ns);
+		process_add(&rest, &all, f->timed, f->noise_ns, f->max_noise_ns);
 	}
 	rest.functions = 0; /* not known of which */
 	proc_counts_subtract(&rest.p.n, &seen->n);
@@ -380,7 +384,7 @@ static void fill_process(
 	if (scope.all_samples)
 		each_stack_row(rg, add_mode, &(struct processes) { all, cnt });
 	for (size_t i = 0; i < cnt; i++) {
-		process_add(&sum, &all[i].p, true, 0);
+		process_add(&sum, &all[i].p, true, 0, 0);
 		all[i].value = process_value(&all[i].p, r->choice->sort);
 	}
 	qsort(all, cnt, sizeof(*all), compare_processes);
@@ -395,13 +399,14 @@ static void fill_process(
 		grid_count(grid, true, p->start_ns);
 		figures_of_process(p, NULL, &scope, &values);
 		values.noise_ns = all[i].noise_ns;
+		values.max_noise_ns = all[i].max_noise_ns;
 		set_modes(&all[i], scope.all_samples, &values);
 		set_functions(grid, &scope, all[i].functions, &values);
 		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
 		fill_rest_processes(grid, "ended", &ended, &scope);
-		process_add(&sum, &ended.p, true, 0);
+		process_add(&sum, &ended.p, true, 0, 0);
 	}
 	if (rg->s->lost_processes)
 		fill_other_processes(grid, rg->s, &sum.p, &scope);

@@ -344,6 +344,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 	while (!turn || (turn & 1) == bit)
 		turn++;
 	ctl->turns = turn;
+	__atomic_store_n(&ctl->replaced_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctl->turn, turn, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < cnt; i++) {
 		int one;
@@ -359,6 +360,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 	if (h->replaced > before)
 		unsee_gone(h);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctl->replaced_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
 	return code;
 }
 

@@ -106,6 +106,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	seconds = scope->elapsed_ns / 1e9;
 	ret->known = 0;
 	ret->noise_ns = f->noise_ns;
+	ret->max_noise_ns = f->max_noise_ns;
 	ret->self_noise_ns = self_noise(f->n.probes_ns, scope);
 	ret->moot = f->timed
 		? 0
@@ -136,6 +137,7 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
+	ret->max_noise_ns = f ? f->max_noise_ns : 0;
 	ret->self_noise_ns = scope ? self_noise(p->n.probes_ns, scope) : 0;
 	figure_set(ret, FIGURE_CALLS, true, p->n.calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);

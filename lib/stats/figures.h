@@ -199,10 +199,13 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(SAVED, 110))                                                         \
 	X(OVERHEAD, NS, "overhead", NULL, NULL,                                         \
 		f->timed && f->priced, f->overhead_ns,                                  \
-		AT(DOCUMENT, 172))                                                      \
+		AT(DOCUMENT, 171))                                                      \
 	X(NOISE, NS, "noise", NULL, NULL,                                               \
 		f->timed && f->priced, f->noise_ns,                                     \
-		AT(DOCUMENT, 173), AT(SAVED, 155))                                      \
+		AT(DOCUMENT, 172), AT(SAVED, 155))                                      \
+	X(MAX_NOISE, NS, "max_noise", NULL, NULL,                                       \
+		f->timed && f->priced, f->max_noise_ns,                                 \
+		AT(DOCUMENT, 173))                                                      \
 	X(COST, NS, "cost", NULL, "Time that the probes added to calls.",               \
 		f->priced, f->cost_ns,                                                  \
 		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
@@ -318,6 +321,7 @@ struct figures {
 	 */
 	uint64_t moot;
 	uint64_t noise_ns;      /* shorter durations are within the error of the correction */
+	uint64_t max_noise_ns;  /* the same for the longest ones */
 	uint64_t self_noise_ns; /* the same for self times, corrected for nested probes */
 	union {
 		uint64_t n;

@@ -154,6 +154,10 @@ static void counts_since(struct fsn_counts *n, const struct fsn_counts *was)
 static void add_extremes(struct stats_func *f, const struct fsn_stat *stat,
 	const struct stats_view *view)
 {
+	uint64_t most_ns = (uint64_t)stat->most_probes << FSN_DELAY_SHIFT;
+
+	if (most_ns > f->most_ns)
+		f->most_ns = most_ns;
 	for (int p = 0; p < 2; p++) {
 		uint64_t max = stat->max[p], min = stat->min[p];
 
@@ -231,20 +235,55 @@ static void func_doubt(struct stats_func *f)
 
 #define PROBES_NOISE 10 /* one tenth: the error of the correction for probes of nested calls */
 
-/*
- * The error of one duration of @f: of the corrections for its own probes and for probes of nested
- * calls. If the on-CPU time of a call is within this error, its waiting time is not significant.
- */
-static uint64_t noise_of(const struct stats_func *f, enum price_site site)
+/* Returns the run time of an exit probe during the calibration. */
+static double calibrated_end(const uint32_t *run_ns, enum price_end end)
 {
-	uint64_t noise = f->overhead_ns ? price_noise_ns(site) : 0, returns = f->n.returns;
+	return run_ns[end] ? (double)run_ns[end] - run_ns[PRICE_COUNT] : 0;
+}
 
+#define SLOW_PART 4 /* the kernel's part of a probe slows down less than the BPF programs */
+
+/*
+ * How many times longer probes took than during the calibration, at least 1: with other code and
+ * data in the caches, as between rare calls. The run time of the exit programs shows that; that of
+ * the entry programs depends on keys and stacks.
+ */
+static double slowdown(const uint32_t *run_ns, enum price_end end, const struct fsn_counts *n)
+{
+	double calibrated = calibrated_end(run_ns, end),
+	       ratio = calibrated > 0 && n->end_runs ? n->end_ns / calibrated / n->end_runs : 1;
+
+	return ratio > 1 ? 1 + (ratio - 1) / SLOW_PART : 1;
+}
+
+/* Returns the error of a duration that was corrected for probes of @ns. */
+static double error_of(double slow, uint64_t ns)
+{
+	return (slow - 1 + 1.0 / PROBES_NOISE) * ns;
+}
+
+/*
+ * Sets the error of the durations of @f: of the corrections for its own probes and for probes of
+ * nested calls. If the on-CPU time of a call is within this error, its waiting time is not
+ * significant.
+ */
+static void set_noise(
+	const struct price *price, const struct group_func *func, struct stats_func *f)
+{
+	double slow = slowdown(price->run_ns[func->site], func->end, &f->n);
+	uint64_t noise = f->overhead_ns ? price_noise_ns(func->site) : 0, returns = f->n.returns;
+
+	f->noise_ns = f->max_noise_ns = noise;
 	if (!noise || !returns)
-		return noise;
-	noise += f->n.probes_ns / PROBES_NOISE / returns;
+		return;
+	noise = noise * slow + (slow - 1) * f->overhead_ns;
+	f->max_noise_ns = noise + error_of(slow, f->most_ns);
+	noise += error_of(slow, stats_signed(f->n.probes_ns) / returns);
 	if (stats_less(stats_func_self(f), f->n.waited_ns) / returns < noise)
 		noise += f->n.waited_ns / returns;
-	return noise;
+	f->noise_ns = noise;
+	if (f->max_noise_ns < noise)
+		f->max_noise_ns = noise;
 }
 
 /* A kind of entry that was not calibrated has no cost. */
@@ -263,7 +302,7 @@ static void func_price(const struct group *g, const struct price *price, struct 
 	f->nested = in_thread && g->meta.options & FSN_OPT_NESTING;
 	f->split = in_thread && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
-	f->noise_ns = noise_of(f, func.site);
+	set_noise(price, &func, f);
 	if (f->priced)
 		f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
 }
@@ -684,12 +723,6 @@ static uint64_t end_hits(const struct fsn_counts *n)
 static double run_time(uint64_t hits, uint64_t runs, uint64_t ns)
 {
 	return runs ? (double)ns / runs * hits : 0;
-}
-
-/* Returns the run time of an exit probe during the calibration. */
-static double calibrated_end(const uint32_t *run_ns, enum price_end end)
-{
-	return run_ns[end] ? (double)run_ns[end] - run_ns[PRICE_COUNT] : 0;
 }
 
 /* Returns by how much the run time of the BPF programs exceeds the calibration; may be negative. */

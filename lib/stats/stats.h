@@ -130,7 +130,9 @@ struct stats_func {
 	bool timed;
 	bool same; /* entry and only ret are one instruction: returns = calls, no times */
 	uint32_t overhead_ns; /* subtracted from each duration as probe overhead */
-	uint32_t noise_ns;    /* error of the subtraction: shorter durations are noise; 0: none */
+	uint64_t noise_ns;    /* error of the subtraction: shorter durations are noise; 0: none */
+	uint64_t most_ns;     /* maximum overhead of nested probes in one call */
+	uint64_t max_noise_ns; /* as .noise_ns, for the call with that */
 	bool nested;          /* nested calls are tracked: inner_ns, recursed_ns, chained */
 	bool split;           /* time is split: on_cpu_ns, queued_ns, blocked_ns are known */
 	bool priced;          /* the cost of its probes is known */
