@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
@@ -64,10 +65,14 @@ static int unknown_command(const struct globals *g, const char *name, char *cons
 	if (cmd_hint_habit(name, words, &err))
 		return cmd_fail(g, &err);
 	if (strpbrk(name, "/:")) {
-		const char *pid = cmd_typed_pid(words);
+		const char *pid = cmd_typed_pid(words), *time = cmd_typed_time(words);
 
-		err_hint(&err, "run 'funcsnoop run \"%s%s\"%s%s'", name,
-			strchr(name, ':') ? "" : ":*", pid ? " -p " : "", pid ? pid : "");
+		if (!strpbrk(name, ":*") && !strstr(name, ".so") && !access(name, X_OK))
+			err_hint(&err, "run 'funcsnoop run %s'", name);
+		else
+			err_hint(&err, "run 'funcsnoop run \"%s%s\"%s%s%s%s'", name,
+				strchr(name, ':') ? "" : ":*", pid ? " -p " : "", pid ? pid : "",
+				time ? " -d " : "", time ? time : "");
 		return cmd_fail(g, &err);
 	}
 	suggest_init(&near, name);

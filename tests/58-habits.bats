@@ -6,8 +6,8 @@
 
 load helpers
 
-HABITS='record profile report top trace strace funccount funclatency offcputime offwaketime memleak
-	probe ltrace sched runqlat syscount stackcount execsnoop opensnoop statsnoop killsnoop tcpconnect
+HABITS='record stat profile report top trace strace funccount funclatency offcputime offwaketime memleak
+	probe ltrace sched runqlat syscount stackcount argdist execsnoop opensnoop statsnoop killsnoop tcpconnect
 	gethostlatency tplist'
 
 # The line of the hint, as words behind "funcsnoop".
@@ -34,6 +34,14 @@ hinted() { # COMMAND
 	assert_stderr_match "^hint: run 'funcsnoop run syscalls --stream -- ls -l'$"
 	fsn -s 2 record -- ls
 	assert_stderr_match "^hint: run 'funcsnoop run cpu --by stack -- ls'$"
+	fsn -s 2 record -F 99 -g ls -l
+	assert_stderr_match "^hint: run 'funcsnoop run cpu --by stack -- ls -l'$"
+	fsn -s 2 stat -p 17
+	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 -p 17'$"
+	fsn -s 2 trace c:malloc
+	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --stream'$"
+	fsn -s 2 funclatency c:malloc -p 17
+	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --show hist -p 17'$"
 	fsn -s 2 ltrace ls
 	assert_stderr_match "^hint: run 'funcsnoop run LIB:FUNCTION -p PID --stream'$"
 	fsn -s 2 --json record
@@ -140,7 +148,9 @@ hinted() { # COMMAND
 	need_option "list inflight -p 1" "did you mean 'funcsnoop stack PID'?"
 	need_option "run -k cpu" "did you mean '--by stack'?"
 	fsn run cpu --by stack -d 0.1
-	need_option "-l" "did you mean 'list targets'?"
+	need_option "-l" "did you mean 'funcsnoop list targets LIB'?"
+	fsn -s 2 run -c ./own
+	assert_stderr_match "^funcsnoop run: --if cpu './own' is not .*; a COMMAND comes last: '-- ./own'$"
 	fsn list targets 's:get*'
 	need_option "-c true" "did you mean 'run syscalls'?"
 	fsn run syscalls -- true

@@ -444,10 +444,9 @@ meant() { # FUNCTION MEANT
 @test "hint: a FUNCTION or a program as a command" {
 	follow 2 "^run 'funcsnoop run \"$LIB:fix_add\"'$" "s,^run '(.*)'$,\1 -- $CALL add 7," "$LIB:fix_add"
 	assert_stderr_match '^fix_add +7 '
-	follow 2 "^run 'funcsnoop run \"$CALL:\*\"'$" "s,^run '(.*)'$,\1 --count -- $CALL add 7," "$CALL"
-	assert_stderr_match '^main +1 '
+	follow 2 "^run 'funcsnoop run $CALL'$" "s,^run '(.*)'$,\1 add 7," "$CALL"
 	fsn -s 2 "$LIB:fix_add" -p $$ 1
-	assert_stderr_match "^hint: run 'funcsnoop run \"$LIB:fix_add\" -p $$'$"
+	assert_stderr_match "^hint: run 'funcsnoop run \"$LIB:fix_add\" -p $$ -d 1'$"
 }
 
 @test "hint: a near name has the library or prefix by which it is found" {

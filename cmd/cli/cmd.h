@@ -40,6 +40,9 @@ bool cmd_hint_habit(const char *name, char *const *words, struct err *err);
 /* Returns the PID of "-p PID" among @words, or NULL. */
 const char *cmd_typed_pid(char *const *words);
 
+/* Returns the number among @words that is no value of an option, or NULL. */
+const char *cmd_typed_time(char *const *words);
+
 /* --- the groups that a line names, or all --------------------------------------------------- */
 
 struct groups {

@@ -12,6 +12,7 @@ static const struct habit {
 } habits[] = {
 	{ "record", "run cpu -d 10 --by stack" },
 	{ "profile", "run cpu -d 10 --by stack" },
+	{ "stat", "run cpu -d 10" },
 	{ "report", "stats" },
 	{ "top", "run cpu -d 10" },
 	{ "trace", "run LIB:FUNCTION --stream" },
@@ -27,6 +28,7 @@ static const struct habit {
 	{ "runqlat", "run run-queue -d 10 --show hist" },
 	{ "syscount", "run syscalls -p PID" },
 	{ "stackcount", "run LIB:FUNCTION --by stack" },
+	{ "argdist", "run LIB:FUNCTION --by arg1" },
 	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
 	{ "opensnoop", "run s:openat --stream" },
 	{ "statsnoop", "run files --stream" },
@@ -66,15 +68,44 @@ const char *cmd_typed_pid(char *const *words)
 	return pid;
 }
 
+const char *cmd_typed_time(char *const *words)
+{
+	const char *before = "";
+
+	for (; words && words[0]; before = *words++)
+		if (before[0] != '-' && !words[0][strspn(words[0], "0123456789")])
+			return words[0];
+	return NULL;
+}
+
+/* The first word that is no option of another tracer, nor the value of one. */
+static char *const *skip_options(char *const *words)
+{
+	bool is_value = false;
+
+	for (; words && words[0] && (is_value || words[0][0] == '-'); words++) {
+		if (!strcmp(words[0], "--"))
+			return words + 1;
+		is_value = !is_value && strlen(words[0]) == 2 && strchr("FceopT", words[0][1]);
+	}
+	return words;
+}
+
 /* The line of a habit, with the process or the command of the line typed. */
 static void habit_text(const char *line, char *const *words, char *buf, size_t size)
 {
-	const char *at = strstr(line, "PID"), *pid;
+	const char *at = strstr(line, "PID"), *func = strstr(line, "LIB:FUNCTION"), *pid;
+	char *const *given = skip_options(words);
+	char with[192];
 
-	if (words && words[0] && !strcmp(words[0], "--"))
-		words++;
-	if (words && words[0] && words[0][0] != '-' && habit_command(line, words, buf, size))
+	if (given && given[0] && habit_command(line, given, buf, size))
 		return;
+	if (func && given && given[0] && strchr(given[0], ':')) {
+		snprintf(with, sizeof(with), "%.*s%s%s", (int)(func - line), line, given[0],
+			func + strlen("LIB:FUNCTION"));
+		line = with;
+		at = strstr(line, "PID");
+	}
 	pid = cmd_typed_pid(words);
 	if (pid && at)
 		snprintf(buf, size, "%.*s%s%s", (int)(at - line), line, pid, at + 3);

@@ -302,7 +302,7 @@ static int unknown_short(const struct globals *g, unsigned int on, char letter)
 		{ ON_RUN | ON_ATTACH, 'g', "did you mean '--by stack'?" },
 		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--by stack'?" },
 		{ ON_LIST, 'p', "did you mean 'funcsnoop stack PID'?" },
-		{ ON_FIRST, 'l', "did you mean 'list targets'?" },
+		{ ON_FIRST | ON_LIST | ON_RUN, 'l', "did you mean 'funcsnoop list targets LIB'?" },
 		{ ON_FIRST, 'e', "did you mean 'run'?" },
 		{ ON_FIRST, 'c', "did you mean 'run syscalls'?" },
 	};

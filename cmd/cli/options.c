@@ -72,10 +72,11 @@ static int read_number64(void *at, const struct option_row *opt, char *arg, stru
 {
 	uint64_t n;
 
-	if (!digits(arg, &n) || n < opt->min || n > opt->max)
-		return err_set(err, -ERR_USAGE,
-			"--%s '%s' is not a number from %llu to %llu", opt->name, arg,
-			(unsigned long long)opt->min, (unsigned long long)opt->max);
+	if (!digits(arg, &n) || n < opt->min || n > opt->max) {
+		err_set(err, -ERR_USAGE, "--%s '%s' is not a number from %llu to %llu", opt->name,
+			arg, (unsigned long long)opt->min, (unsigned long long)opt->max);
+		return strchr(arg, '/') ? err_hint(err, "a COMMAND comes last: '-- %s'", arg) : err->code;
+	}
 	*(uint64_t *)at = n;
 	return 0;
 }
