@@ -607,6 +607,7 @@ teardown() {
 
 # NAME CALLS CARRIED RETURNS IN_FLIGHT ABANDONED UNTIMED for each function that was called,
 # then what of the group's health is not 0. Null is `-`.
+# shellcheck disable=SC2016 # jq's variables
 NUMBERS='def numbers: .[0]
 	| (.functions | sort_by(.name, .library) | .[]
 		| [.name, .calls, .carried, .returns, .in_flight, .abandoned, .untimed]
