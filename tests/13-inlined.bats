@@ -173,6 +173,13 @@ into() { # FUNCTION [FILE]
 	fsn attach g "$PROG:tiny" --dry-run
 	assert_stderr_match ": 1 site is counted, without times; 1 in pieces may have run more often$"
 	assert_output_match "only counted, at its 1 place; may be too low$"
+	fsn attach g "$PROG:tiny"
+	"$PROG"
+	fsn stats g
+	assert_stderr_match "1 count may be too low: the compiler has split inlined code"
+	fsn stats g --json
+	assert_json '.[0] | .health.undercounted, .functions[0].calls < 4' $'1\ntrue'
+	fsn detach g
 	fsn -s 1 attach g "$PROG:lea*" --dry-run # a pattern
 	assert_stderr_match "no function matches '$PROG:lea\*'"
 }

@@ -114,7 +114,8 @@ struct fsn_func {
 	unsigned int types_why;  /* where its types are from, or why they are not known */
 	unsigned char variadic;  /* more may follow its arguments */
 	unsigned char exact;     /* its probes are never removed for their overhead */
-	unsigned char pad[2];
+	unsigned char undercounted; /* its count may be too low */
+	unsigned char pad;
 };
 
 #define FSN_TYPE_LABEL_LEN 40

@@ -50,7 +50,7 @@ struct health_of {
 	const struct report_group *rg;
 	FILE *f;
 	struct fsn_counts n;
-	uint64_t abandoned, shed, inner_launches, lost_blocks, live_blocks;
+	uint64_t abandoned, shed, undercounted, inner_launches, lost_blocks, live_blocks;
 	uint64_t missed, lost_children; /* UINT64_MAX: not known */
 };
 
@@ -164,6 +164,12 @@ static void note_inner_launches(const struct health_of *h, uint64_t n)
 			counted(n, "launch is", "launches are").text);
 }
 
+static void note_undercounted(const struct health_of *h, uint64_t n)
+{
+	NOTE(h, "%s may be too low: the compiler has split inlined code ('funcsnoop list functions %s' shows whose)",
+		counted(n, "count", "counts").text, group_info(h->rg->s->group).name);
+}
+
 static void note_slow(const struct health_of *h, uint64_t n)
 {
 	if (h->rg->slow)
@@ -212,6 +218,7 @@ static const struct health_row rows[] = {
 	{ "lost_conditions", "call was", "calls were",
 		"not counted: the text that --if compares was not in memory",
 		STATS(lost_conditions), NULL },
+	{ "undercounted", NULL, NULL, NULL, HEALTH(undercounted), note_undercounted },
 	{ "missed", "entry or return was", "entries and returns were",
 		"not traced since the attach: the kernel skips a BPF program that is already running",
 		HEALTH(missed), NULL },
@@ -240,6 +247,7 @@ static struct health_of health_of(const struct report_group *rg)
 		h.abandoned += f->abandoned;
 		h.lost_blocks += f->memory.n.lost_blocks;
 		h.live_blocks += f->memory.n.live_blocks;
+		h.undercounted += f->n.calls && group_func(s->group, f->fn).undercounted;
 		if (stats_is_shed(s->group, f->fn, &f->n))
 			h.shed += f->n.sampled_out;
 	}

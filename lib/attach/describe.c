@@ -472,6 +472,7 @@ static void describe_func(struct description *d, const struct draft *draft, cons
 	func->end = shown.end;
 	func->kind = f->kind->number;
 	func->limit = f->limit;
+	func->undercounted = f->places_split;
 	func->exact = budget_is_exact(draft, f);
 	func->variadic = f->known && f->known->is_variadic;
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)

@@ -605,6 +605,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.insn = group_text(g, f->insn),
 		.exit = (enum fsn_exit)f->exit,
 		.exit_why = group_text(g, f->exit_why),
+		.undercounted = f->undercounted,
 		.site = f->site % PRICE_SITES,
 		.end = f->end % PRICE_ENDS,
 		.overhead_ns = overhead_of(g, f),

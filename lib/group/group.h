@@ -61,6 +61,7 @@ struct group_func {
 	const char *site_why, *insn;
 	enum fsn_exit exit;
 	const char *exit_why;
+	bool undercounted;              /* its count may be too low */
 	enum price_site site;
 	enum price_end end;   /* the most expensive of its exit probes */
 	uint32_t overhead_ns; /* correction of each measured time */
