@@ -83,6 +83,16 @@ static int attach_take_name(struct attach_options *o, const char *name, struct e
 
 /* --- what it says --------------------------------------------------------------------------- */
 
+static void note_no_split(const struct attach_options *o, const struct draft *draft)
+{
+	for (size_t i = 0; i < draft->timed_cnt; i++)
+		if (target_shown(&draft->targets[i]).exit != FSN_EXIT_GOROUTINE)
+			return;
+	if (o->attach.split && draft->timed_cnt)
+		cmd_note(o->g,
+			"--with split is without effect: goroutines have no CPU times, threads have");
+}
+
 void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
 {
 	size_t refused = draft->target_cnt - draft->probed_cnt;
@@ -99,6 +109,7 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		if (draft->targets[i].note)
 			cmd_note(o->g, "%s", draft->targets[i].note);
+	note_no_split(o, draft);
 	if (refused == 1)
 		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
 	else if (refused)

@@ -132,6 +132,26 @@ go_times() { # N ATTACH-OPTION...
 	fsn detach g
 }
 
+# A loop is interrupted, and the goroutine continues in another thread or after others in its own.
+@test "go: functions that call nothing have neither self nor CPU times" {
+	fsn attach g main.many --lib "$GOARGS" --overhead none --with split
+	assert_stderr_match '^funcsnoop attach: --with split is without effect: goroutines have no CPU times, threads have$'
+	capture "$GOARGS" 20
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, .returns, .total_ns != null, .self_ns, .on_cpu_ns,
+		.queued_ns, .blocked_ns]' '[20,20,true,null,null,null,null]'
+	fsn stats g
+	refute_output_match 'CPU%|SELF'
+	fsn detach g
+	json_run "$GOARGS:main.many" --overhead none --with split --stream -- "$GOARGS" 3
+	assert_eq "$(jq -sc 'map([.duration_ns != null, .on_cpu_ns])' <<<"$output")" '[[true,null],[true,null],[true,null]]'
+}
+
+@test "go: --with split is for the functions in C of a group" {
+	fsn attach g "$GOARGS:main.many" "$FIX/libfix.so:fix_add" --with split --dry-run
+	refute_stderr_match 'without effect'
+}
+
 # The guard removes probes of functions while the program runs, or after it.
 @test "go: functions that are being left out are not shown with fewer calls" {
 	need_fixture gocalls

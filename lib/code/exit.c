@@ -314,14 +314,14 @@ static void collect_go_ends(struct func *f, struct plan *plan, struct trouble *t
 }
 
 /*
- * True if the stack can move during a call: it grows in a callee, or in the function itself, which
- * then has Go's check.
+ * True if calls may be of goroutines: Go can continue one in another thread at any instruction, and
+ * move its stack when it grows in a callee or in the function itself, which then has Go's check.
  */
-static bool stack_moves(const struct func *f)
+static bool of_goroutine(const struct func *f)
 {
-	if (f->go_behind)
+	if (f->go_behind || f->req->go)
 		return true;
-	for (uint32_t i = 0; (f->req->go || f->req->go_unknown) && i < f->insn_cnt; i++)
+	for (uint32_t i = 0; f->req->go_unknown && i < f->insn_cnt; i++)
 		if (f->p->insns[i].flow == INSN_CALL)
 			return true;
 	return false;
@@ -447,7 +447,7 @@ static void decide_ret(struct func *f, struct plan *plan)
 		decide(plan, PLAN_EXIT_NONE, "more than %u kB of code", PLAN_MAX_BYTES / 1024);
 		return;
 	}
-	plan->goroutine = stack_moves(f);
+	plan->goroutine = of_goroutine(f);
 	if (plan->goroutine)
 		collect_go_ends(f, plan, &t);
 	else
@@ -481,7 +481,7 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return why;
 	if (!f->at_start)
 		return "not the start of a function";
-	if (f->req->go_unknown && stack_moves(f))
+	if (f->req->go_unknown && of_goroutine(f))
 		return "Go moves a stack that grows, and the function is not known to keep the "
 			"goroutine in a register";
 	if (f->go_behind && rules->site_entry)
