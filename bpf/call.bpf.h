@@ -769,7 +769,7 @@ static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 		if (nest)
 			net = nest_ends(roomy ? task : bpf_get_current_task_btf(), nest, fn, conf, net, ns, split);
 	}
-	how = end_disturbed(fn, slot);
+	how = READ(ctl.replaced_ns) ? end_disturbed(fn, slot) : 0;
 	if (!how)
 		how = end_in_function(fn, conf, slot, net, result, nest, split, late ? NULL : &run);
 	if (fsn_processes && !(how & FSN_CALL_UNTIMED))
