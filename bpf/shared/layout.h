@@ -613,8 +613,9 @@ struct fsn_ctl {
 	 */
 	unsigned long long until_ns;
 	/*
-	 * End of the last handover, CLOCK_MONOTONIC; ~0 during one, 0: there was none. Calls
-	 * that started before are not timed: threads wait while the kernel replaces code.
+	 * End of the last handover, CLOCK_MONOTONIC; 0: there was none. Calls that started before
+	 * are not timed: threads wait while the kernel replaces code. During a handover, when it
+	 * must have ended, so that times come back if the helper process is killed.
 	 */
 	unsigned long long replaced_ns;
 	unsigned long long over_jiffy;

@@ -32,6 +32,7 @@
 #define LATE_NS  (20 * MS_NS) /* interval of checks later */
 #define SPAN_NS  (150 * MS_NS) /* CPU time of a span, whose calls are judged together, .. */
 #define SPAN_MAX S_NS          /* .. unless it lasts this long */
+#define HANDOVER_NS (60 * S_NS) /* a handover takes less */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
 
 struct shed {
@@ -344,7 +345,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 	while (!turn || (turn & 1) == bit)
 		turn++;
 	ctl->turns = turn;
-	__atomic_store_n(&ctl->replaced_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctl->replaced_ns, clock_ns(CLOCK_MONOTONIC) + HANDOVER_NS, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctl->turn, turn, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < cnt; i++) {
 		int one;
