@@ -93,6 +93,37 @@ static void note_no_split(const struct attach_options *o, const struct draft *dr
 			"--with split is without effect: goroutines have no CPU times, threads have");
 }
 
+static bool drafts(const struct draft *draft, const struct target *t)
+{
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		if (draft->targets[i].object == t->object && draft->targets[i].addr == t->addr)
+			return true;
+	return false;
+}
+
+/* A preset that is a selection misses calls of the functions that were not chosen. */
+static void note_selection(const struct attach_options *o, const struct draft *draft)
+{
+	const struct preset_group *preset = o->draft.preset;
+	const char *glob = preset && !o->draft.function_cnt ? preset->selection_of : NULL;
+	const struct request request = { .func = glob, .optional = true }, *reqs = &request;
+	const char *const *lib;
+	struct targets all = {};
+	size_t more = 0;
+
+	if (!glob || resolve_functions(NULL, &draft->looked, &reqs, 1, &all, NULL))
+		return;
+	lib = o->draft.lib_cnt ? o->draft.libs : preset->libs;
+	for (size_t i = 0; i < all.cnt; i++)
+		more += !drafts(draft, &all.target[i]);
+	targets_done(&all);
+	if (more && lib)
+		cmd_note(o->g,
+			"preset '%s' is a selection, %zu more function%s; for all: "
+			"funcsnoop run '%s' --lib %s",
+			preset->name, more, more == 1 ? " matches" : "s match", glob, *lib);
+}
+
 void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
 {
 	size_t refused = draft->target_cnt - draft->probed_cnt;
@@ -106,6 +137,7 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 	if (draft->missing_cnt && o->draft.preset)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
 			draft->missing_cnt, o->draft.preset->name, draft->missing[0]);
+	note_selection(o, draft);
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		if (draft->targets[i].note)
 			cmd_note(o->g, "%s", draft->targets[i].note);

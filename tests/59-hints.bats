@@ -48,6 +48,9 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 # instead of a test: this test machine lacks something.
 hint_table() {
 	cat <<-'END'
+		--with split is without effect: goroutines have no CPU times, threads have|--with split of Go functions that are matched by goroutine|25-go: go: functions that call nothing have neither self nor CPU times
+		%s may be too low: the compiler has split inlined code ('funcsnoop list functions %s' shows whose)|an inlined function whose code was split|13-inlined: inlined: calls are those that the program counts, with all links, in C and C++
+		preset '%s' is a selection, %zu more function%s; for all: funcsnoop run '%s' --lib %s|a preset with "selection_of"|a preset that is a selection names the line that has all functions
 		%s is stripped and has no build id: use an unstripped build of it, or 0xADDR, the address of a function|a stripped file without build id|a stripped library is probed by an unstripped build, or by an address
 		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them; 0xADDR needs none|a stripped file|13-symbols: symbols: a file from debuginfod-find names the functions of a stripped file
 		lines are in the debug information of -g, or of a -dbgsym or -dbg package|SOURCE:LINE without debug information|a line of a source file needs debug information
@@ -128,7 +131,10 @@ hint_table() {
 		resetting also needs CAP_BPF|reset by the owner without CAP_BPF|an owner resets with CAP_BPF
 		root can read which it can trace: /sys/kernel/tracing/available_filter_functions|kprobe.multi of a function that cannot be traced|-: CONFIG_FPROBE
 		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
-		run 'funcsnoop run "%s%s"%s%s'|LIB:FUNCTION or a program as a command|a FUNCTION or a program as a command
+		run 'funcsnoop run "%s%s"%s%s%s%s'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
+		run 'funcsnoop run %s'|a program as a command|a FUNCTION or a program as a command
+		a COMMAND comes last: '-- %s'|a number is a path|58-habits: options of other tracers: the error names what does the same
+		did you mean 'funcsnoop list targets LIB'?|-l|58-habits: options of other tracers: the error names what does the same
 		run 'funcsnoop run cpu --sample %dhz'|profile:hz:N|notation that is no FUNCTION here is answered with one
 		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs
 		run 'sudo mount -t bpf bpf %s'|feature where /sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
@@ -447,6 +453,20 @@ meant() { # FUNCTION MEANT
 	follow 2 "^run 'funcsnoop run $CALL'$" "s,^run '(.*)'$,\1 add 7," "$CALL"
 	fsn -s 2 "$LIB:fix_add" -p $$ 1
 	assert_stderr_match "^hint: run 'funcsnoop run \"$LIB:fix_add\" -p $$ -d 1'$"
+}
+
+@test "hint: a preset that is a selection names the line that has all functions" {
+	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
+	echo "{ \"lib\": \"$LIB\", \"selection_of\": \"fix_a[dl]*\", \"few_sym\": {
+		\"fix_add\": \"fix_add\", \"fix_ptr\": \"fix_ptr\" } }" >"$XDG_CONFIG_HOME/funcsnoop/presets/few.json"
+	# Two names of one function are one, and those that the preset has are none.
+	fsn run few -- "$CALL" add 7
+	assert_stderr_match "^funcsnoop run: preset 'few' is a selection, 1 more function matches; for all: "
+	eval "$(sed -nE "s,.* is a selection.*; for all: (funcsnoop .*),\1 -- $CALL add 7,p" <<<"$stderr")"
+	assert_stderr_match '^fix_add +7 '
+	refute_stderr_match "is a selection"
+	fsn run few fix_ptr -- "$CALL" add 7
+	refute_stderr_match "is a selection"
 }
 
 @test "hint: a near name has the library or prefix by which it is found" {

@@ -114,7 +114,7 @@ struct reader {
 	enum source source;
 	const char *preset; /* the preset's name, or NULL */
 	const char *origin;
-	const char *description;
+	const char *description, *selection_of;
 	const char *nothrow_text; /* "... declares nothrow" */
 	const char *types_why;    /* "preset cuda", "groups.json" */
 	const char

@@ -166,6 +166,7 @@ struct preset_group {
 	size_t lib_cnt;          /* 0: the file names none */
 	const struct preset_func *funcs; /* sorted by name, unique, at least one */
 	size_t func_cnt;
+	const char *selection_of; /* the functions from which these were chosen, a glob; or NULL */
 	const char *const *keys; /* keys, as --key takes them, */
 	const char *const *sums; /* and sums; for functions that have them */
 	size_t key_cnt, sum_cnt;

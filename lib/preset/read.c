@@ -526,6 +526,7 @@ static int read_group(struct reader *r, const char *key, size_t name_len,
 					    : NULL;
 	group->libs = r->lib_cnt ? r->libs : r->parent ? r->parent->libs : NULL;
 	group->lib_cnt = r->lib_cnt ? r->lib_cnt : r->parent ? r->parent->lib_cnt : 0;
+	group->selection_of = r->selection_of;
 	group->keys = r->keys;
 	group->key_cnt = r->key_cnt;
 	group->sums = r->sums;
@@ -607,8 +608,8 @@ static int read_libs(struct reader *r, struct json_object *obj)
 
 /* --- the file ------------------------------------------------------------------------- */
 
-static const char *const file_keys[] = { "description", "keys", "lib", "libs", "nothrow", "sums",
-	"types", NULL };
+static const char *const file_keys[] = { "description", "keys", "lib", "libs", "nothrow",
+	"selection_of", "sums", "types", NULL };
 
 static int check_keys(struct reader *r)
 {
@@ -648,6 +649,8 @@ static int read_file(struct reader *r)
 		&r->set->arena, r->source == SOURCE_BUILTIN ? "built in" : r->doc.label);
 	if (!rc && (val = obj_member(root, "description")))
 		rc = reader_text(r, val, "description", &r->description);
+	if (!rc && (val = obj_member(root, "selection_of")))
+		rc = reader_text(r, val, "selection_of", &r->selection_of);
 	if (!rc && (val = obj_member(root, "nothrow")))
 		rc = reader_bool(r, val, "nothrow", &nothrow);
 	if (!rc && (val = obj_member(root, "lib")))
