@@ -782,8 +782,8 @@ static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, run_time(run));
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
-	if (streamed) /* with the overhead of inner calls, so that these are within it */
-		stream_ends(fn, slot, shown_time(net_time(conf, ns)), how, result);
+	if (streamed)
+		stream_ends(fn, slot, shown_time(net), how, result);
 	slot_publish(set, way, 0);
 	return run;
 }

@@ -410,7 +410,6 @@ static int begin(struct run *r, struct err *err)
 	if (!code)
 		code = open_groups(r, err);
 	filter.entries |= !code && wants_entries(r);
-	filter.inner_first = o->format->calls_only;
 	if (!code)
 		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &filter,
 			o->buffer_bytes, &r->stream, err);

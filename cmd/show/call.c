@@ -422,13 +422,18 @@ void call_details_json(struct json *j, const struct shown_call *c)
 
 /* --- the call ------------------------------------------------------------------------------- */
 
+uint64_t call_time(const struct shown_call *c, enum call_form form)
+{
+	return c->call->start + (form == CALL_EXIT ? c->call->duration + c->late_ns : 0);
+}
+
 void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 {
 	static const char *const types[] = {
 		[CALL_WHOLE] = "call", [CALL_ENTRY] = "entry", [CALL_EXIT] = "exit"
 	};
 	const struct call *call = c->call;
-	uint64_t ts_ns = call->start + (form == CALL_EXIT ? call->duration : 0);
+	uint64_t ts_ns = call_time(c, form);
 
 	json_open(j, '{');
 	json_key(j, "type");

@@ -46,6 +46,9 @@ void call_args_text(struct out *o, const struct shown_call *c);
  */
 void call_result_text(struct out *o, const struct shown_call *c);
 
+/* The start, or for an exit the end with the overhead of probes; CLOCK_MONOTONIC. */
+uint64_t call_time(const struct shown_call *c, enum call_form form);
+
 /*
  * The object of funcsnoop-json(5): {"type":"call",...}. An entry lacks "ret", "ret_name",
  * "duration_ns", "slow" and "failed". "ts_ns" and "time" of an exit are the times of the exit.
@@ -129,7 +132,7 @@ struct track {
 	pid_t pid, tid; /* tid is made up for a process and for a stream of a GPU */
 	char name[TRACK_NAME_LEN];
 	bool is_named;
-	struct lane *lanes; /* Perfetto's, one unless calls overlap without nesting */
+	struct lane *lanes; /* of a trace, one unless calls overlap without nesting */
 	size_t lane_cnt;
 };
 
@@ -177,6 +180,12 @@ void stream_page_done(struct stream_page *p);
  */
 struct track *track_of_call(struct stream_page *p, const struct shown_call *c, bool *ret_new);
 struct track *track_of_process(struct stream_page *p, const struct call *call, bool *ret_new);
+
+/*
+ * Returns the end of the slice of a call: that of the last call inside, if its duration lacks the
+ * overhead of the probes inside. To be called once, in the order of a stream.
+ */
+uint64_t lane_end(struct stream_page *p, struct track *track, const struct shown_call *c);
 
 void lanes_free(struct track *track);
 

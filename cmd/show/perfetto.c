@@ -262,6 +262,22 @@ static struct lane *add_lane(struct stream_page *p, struct track *track)
 	return l;
 }
 
+static struct span span_of(const struct call *call)
+{
+	return (struct span) { call->start,
+		call->start + (call_is_timed(call) ? call->duration : 0) };
+}
+
+uint64_t lane_end(struct stream_page *p, struct track *track, const struct shown_call *c)
+{
+	struct span s = span_of(c->call);
+
+	if (!track->lane_cnt)
+		add_lane(p, track);
+	lane_take(track->lanes, &s, c->late_ns);
+	return s.end;
+}
+
 /* Starts the descriptor of a lane; @parent is 0 if it has none. */
 static struct open_message open_track(struct stream_page *p, uint64_t uuid, uint64_t parent)
 {
@@ -426,7 +442,7 @@ static void perfetto_call(struct stream_page *p, const struct shown_call *c, enu
 	const char *kernel = call_kernel(c);
 	const bool timed = call_is_timed(call);
 	struct track *track = described_track(p, c);
-	struct span s = { call->start, call->start + (timed ? call->duration : 0) };
+	struct span s = span_of(call);
 	uint64_t lane = timed ? lane_of(p, track, &s, c->late_ns) : track->lanes->uuid;
 	struct open_message e = begin_event(p, timed ? SLICE_BEGIN : INSTANT, lane, s.start);
 	struct json j = { .out = &p->details };

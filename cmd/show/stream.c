@@ -125,8 +125,7 @@ static void text_call(struct stream_page *p, const struct shown_call *c, enum ca
 {
 	const char *color = color_of(c);
 
-	put_time(p,
-		c->call->start + c->ahead_ns + (form == CALL_EXIT ? c->call->duration : 0));
+	put_time(p, call_time(c, form) + c->ahead_ns);
 	out_char(p->out, ' ');
 	put_who(p, c);
 	begin_color(p, color);
@@ -354,18 +353,18 @@ static void put_name(struct stream_page *p, const char *what, pid_t pid, pid_t t
 }
 
 /* Returns the thread that the trace shows the call in; names it and its process first. */
-static pid_t thread_of(struct stream_page *p, const struct shown_call *c)
+static struct track *thread_of(struct stream_page *p, const struct shown_call *c)
 {
 	bool is_new;
-	const struct track *thread = track_of_call(p, c, &is_new), *process;
+	struct track *thread = track_of_call(p, c, &is_new), *process;
 
 	if (!is_new)
-		return thread->tid;
+		return thread;
 	process = track_of_process(p, c->call, &is_new);
 	if (is_new)
 		put_name(p, "process_name", process->pid, process->pid, process->name);
 	put_name(p, "thread_name", thread->pid, thread->tid, thread->name);
-	return thread->tid;
+	return thread;
 }
 
 static void chrome_begin(struct stream_page *p)
@@ -388,7 +387,7 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 	const struct call *call = c->call;
 	const char *kernel = call_kernel(c);
 	bool timed = call_is_timed(call);
-	pid_t tid = thread_of(p, c);
+	struct track *thread = thread_of(p, c);
 	struct json j = next_object(p);
 
 	json_set_str(&j, "ph", timed ? "X" : "i");
@@ -396,10 +395,10 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 		json_set_str(&j, "s", "t");
 	json_set_str(&j, "name", kernel ? kernel : c->function);
 	set_category(&j, c);
-	set_ids(&j, call->pid, tid);
+	set_ids(&j, call->pid, thread->tid);
 	set_us(&j, "ts", call->start + c->ahead_ns);
 	if (timed)
-		set_us(&j, "dur", call->duration);
+		set_us(&j, "dur", lane_end(p, thread, c) - call->start);
 	/* Colour names of the trace viewers for failed and slow events. */
 	if (call->flags & (FSN_CALL_FAILED | FSN_CALL_SLOW))
 		json_set_str(&j, "cname", call->flags & FSN_CALL_FAILED ? "terrible" : "bad");

@@ -51,7 +51,6 @@ struct stream {
 	struct ring_buffer *ring;
 	size_t func_cnt; /* functions watched */
 	bool running;    /* the BPF programs write */
-	bool inner_first;
 
 	char *arena;
 	size_t arena_len, arena_size;
@@ -402,10 +401,10 @@ static void keep_stop(struct stream *s)
  * the clock and reserving. So records are delayed for a moment and sorted.
  */
 
-/* The duration of an outer call lacks the overhead of those inside. */
-static uint64_t event_time(const struct stream *s, const struct fsn_event *e)
+/* A call comes after those inside, whose overhead its duration lacks. */
+static uint64_t event_time(const struct fsn_event *e)
 {
-	return e->call.start + e->call.duration + (s->inner_first ? e->late : 0);
+	return e->call.start + e->call.duration + e->late;
 }
 
 static void arena_grow(struct stream *s, size_t size)
@@ -428,7 +427,7 @@ static int stream_take(void *ctx, void *data, size_t size)
 		arena_grow(s, size);
 	s->held = array_grow(s->held, s->held_cnt, sizeof(*s->held));
 	memcpy(s->arena + s->arena_len, data, size);
-	s->held[s->held_cnt++] = (struct held) { event_time(s, data), s->arena_len };
+	s->held[s->held_cnt++] = (struct held) { event_time(data), s->arena_len };
 	s->arena_len += size;
 	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
 }
@@ -629,7 +628,6 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 		return code;
 	s = stream_alloc(group_cnt);
 	s->fs = fs;
-	s->inner_first = filter->inner_first;
 	code = ring_new(s, buffer_bytes, err);
 	if (code)
 		return code;

@@ -27,7 +27,6 @@ struct stream_filter {
 	const char *const *funcs; /* only functions that one of these globs matches */
 	size_t func_cnt;      /* 0: all functions */
 	uint32_t sample;      /* one record in N; 0 and 1: all */
-	bool inner_first;     /* calls come after those inside, not by .start + .duration */
 };
 
 enum stream_kind {
