@@ -48,6 +48,7 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 # instead of a test: this test machine lacks something.
 hint_table() {
 	cat <<-'END'
+		TOTAL of '%s' has the time of its nested calls at every level; outer_ns of --json has the outermost alone|a recursive function in a table|79-times: times: recursion is in outer_ns once, and in total_ns at each level
 		--with split is without effect: goroutines have no CPU times, threads have|--with split of Go functions that are matched by goroutine|25-go: go: functions that call nothing have neither self nor CPU times
 		%s may be too low: the compiler has split inlined code ('funcsnoop list functions %s' shows whose)|an inlined function whose code was split|13-inlined: inlined: calls are those that the program counts, with all links, in C and C++
 		preset '%s' is a selection, %zu more function%s; for all: funcsnoop run '%s' --lib %s|a preset with "selection_of"|a preset that is a selection names the line that has all functions

@@ -492,6 +492,13 @@ shares_add_up() {
 		'[true,true,true,true,true,true]'
 	assert_json '[.[0].functions[] | select(.name | test("deep")) | .outer_ns == .total_ns] | unique' \
 		'[true]'
+	# The table has total_ns; deep is not recursive.
+	fsn stats g
+	assert_stderr_match "^funcsnoop stats: TOTAL of '(emulated|stepped)_(recursive|ping|pong)' has the time of its nested calls"
+	fsn reset g
+	capture "$FIX/nest" 1 deep
+	fsn stats g
+	refute_stderr_match 'TOTAL of'
 	fsn detach g
 }
 

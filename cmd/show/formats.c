@@ -258,6 +258,27 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 			counted(asked.lost_children, "child are", "children are").text);
 }
 
+/* A nested call of a function is in the time of the outer one, too: TOTAL may exceed all time. */
+static void print_recursed(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	const struct stats_func *most = NULL;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *s = rg->funcs[i];
+
+		if (s->timed && s->nested && stats_func_outer(s) < s->n.total_ns &&
+			(!most || s->n.recursed_ns > most->n.recursed_ns))
+			most = s;
+	}
+	if (most) {
+		_cleanup_free_ char *name = text_escape(group_func(rg->s->group, most->fn).name);
+
+		report_note(r, f,
+			"TOTAL of '%s' has the time of its nested calls at every level; "
+			"outer_ns of --json has the outermost alone", name);
+	}
+}
+
 static const char not_kept[] =
 	"who called whom is not known: it was attached with --without nesting, or calls are sampled";
 
@@ -297,6 +318,7 @@ static int table_group(
 		if (!r->past)
 			print_cost(r, rg, f);
 		print_cost_sum(r, rg, f);
+		print_recursed(r, rg, f);
 	}
 	if (grid.row_cnt)
 		print_stale(r, rg, f);
