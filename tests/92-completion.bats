@@ -268,6 +268,8 @@ after"
 	assert_words over
 	complete_line "run $FIX/libhazcxx.so:hz::ov"
 	assert_words over
+	complete_line "run $FIX/libhazcxx.so:hz::tw"
+	assert_words twice
 	complete_line "run $FIX/libhazcxx.so:hz::Linear::f"
 	assert_words forward
 }
@@ -370,6 +372,10 @@ after"
 	assert_words one two-2
 	complete_words detach one tw
 	assert_words two-2
+	complete_words detach one ""
+	assert_words two-2
+	complete_words list inflight two-2 one ""
+	assert_output ""
 	complete_words set ""
 	assert_words one two-2
 	complete_words set one ""
