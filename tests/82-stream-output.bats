@@ -160,6 +160,25 @@ assert_nested() {
 	fsn detach g
 }
 
+# The latter waits for the former; it ends with it but for the overhead of probes.
+@test "chrome: calls nest although their durations lack the overhead of probes" {
+	local own=$BATS_TEST_TMPDIR/own-contend
+
+	cp "$FIX/contend" "$own"
+	fsn attach g s:futex:wait "$own:lock_want" --if comm==wanter
+	start_stream s g --format chrome
+	capture "$own" 20
+	stop_stream s
+	# in the order of their ends, so an outer call comes after those inside
+	assert_json '[.[] | select(.ph == "X")] | group_by(.tid) | map(reduce .[] as $e (
+		{ last: null, bad: 0, inner: 0 }; if $e.name == "futex:wait" then .last = $e else
+			.inner += (.last != null and .last.ts >= $e.ts | if . then 1 else 0 end) |
+			.bad += (.last != null and .last.ts >= $e.ts and
+				.last.ts + .last.dur > $e.ts + $e.dur + 1 | if . then 1 else 0 end)
+		end)) | [(map(.inner) | add), (map(.bad) | add)]' '[120,0]'
+	fsn detach g
+}
+
 @test "chrome: times are those of the wall clock, in microseconds since the epoch" {
 	local before after
 
