@@ -129,6 +129,15 @@ lock.acquire(timeout=0.05)'
 	fsn detach g
 }
 
+@test "locks: run shows stacks next to other keys, in rows of both" {
+	cp "$FIX/contend" "$BATS_TEST_TMPDIR/own-contend"
+	fsn run s:futex:wait --if comm==wanter --by stack,lock -o "$BATS_TEST_TMPDIR/out" \
+		-- "$BATS_TEST_TMPDIR/own-contend" 2
+	output=$(<"$BATS_TEST_TMPDIR/out")
+	assert_output_match '^FUNCTION +LOCK +STACK '
+	assert_output_match '^futex:wait +near_lock +[^ ]+ < [^ ]+ .* +2 '
+}
+
 @test "locks: rows have the stack of the waiting thread and of the one that ends the wait" {
 	contend 1 locks --name g --by stack,waker_stack
 	fsn stats g --json

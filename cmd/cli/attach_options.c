@@ -181,13 +181,14 @@ int read_attach_by(void *at, const struct option_row *opt, char *arg, struct err
 }
 
 /*
- * run: records stacks, and shows the keys and views of @arg. attach_options_show() records the keys
- * that are shown.
+ * run: records stacks, and shows the keys or the view of @arg; stacks are the last of keys.
+ * attach_options_show() records the keys that are shown.
  */
 int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	_cleanup_free_ char *shown = xcalloc(1, strlen(arg) + 1);
 	struct options *o = at;
+	const struct view *view;
 	size_t shown_cnt = 0;
 	char *item, *how;
 	bool stack = false, alone = !strcmp(arg, "waker_stack"); /* shown as stacks are */
@@ -201,11 +202,10 @@ int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *e
 			sprintf(shown + strlen(shown), "%s%s", shown_cnt++ ? "," : "", item);
 		}
 	}
-	if (code)
-		return code;
-	if (shown_cnt)
-		return read_by(&o->stats, opt, shown, err);
-	return stack ? read_by(&o->stats, opt, (char[]) { "stack" }, err) : 0;
+	view = view_find(shown);
+	if (stack && !(view && view->flags & VIEW_BY))
+		sprintf(shown + strlen(shown), "%sstack", shown_cnt++ ? "," : "");
+	return !code && shown_cnt ? read_by(&o->stats, opt, shown, err) : code;
 }
 
 /* Parses --key and --sum. */
