@@ -71,11 +71,14 @@ static bool digits(const char *arg, uint64_t *ret_number)
 static int read_number64(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	uint64_t n;
+	int code;
 
 	if (!digits(arg, &n) || n < opt->min || n > opt->max) {
-		err_set(err, -ERR_USAGE, "--%s '%s' is not a number from %llu to %llu", opt->name,
+		code = err_set(err, -ERR_USAGE, "--%s '%s' is not a number from %llu to %llu", opt->name,
 			arg, (unsigned long long)opt->min, (unsigned long long)opt->max);
-		return strchr(arg, '/') ? err_hint(err, "a COMMAND comes last: '-- %s'", arg) : err->code;
+		if (strchr(arg, '/'))
+			err_hint(err, "a COMMAND comes last: '-- %s'", arg);
+		return code;
 	}
 	*(uint64_t *)at = n;
 	return 0;
