@@ -324,6 +324,8 @@ static int listing_read(const struct options *o, struct listing *l, struct err *
 {
 	int code = groups_open(o->g, &o->words, GROUPS_LIST, &l->groups, err);
 
+	if (code == -ENOENT && o->words.cnt == 1 && !strcmp(o->words.word[0], "probes"))
+		err_hint(err, "'funcsnoop list functions GROUP' has the probed functions of a group");
 	if (code)
 		return code;
 	l->rows = xcalloc(l->groups.cnt + 1, sizeof(*l->rows));

@@ -456,6 +456,17 @@ static int show_memory(struct options *o, struct err *err)
 	return option_read(o, option_find(ON_RUN, "by"), caller, err);
 }
 
+/* Stacks that the line records with --stacks are the table, unless another one is chosen. */
+static int show_stacks(struct options *o, struct err *err)
+{
+	static char stack[] = "stack";
+
+	if (!o->attach.attach.stack_cnt || o->streams || o->stats.view_set || o->stats.watch ||
+		o->format || o->stats.g->json)
+		return 0;
+	return read_by(&o->stats, option_find(ON_RUN, "by"), stack, err);
+}
+
 /* --json applies to the stream with --stream, else to the table: each has its own globals. */
 static bool finish(struct options *o, struct globals *stats_g, struct globals *stream_g)
 {
@@ -480,7 +491,7 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	run_group_name(o, "", o->name);
 	o->names[0] = o->name;
 	o->stats.names = o->stream.names = (struct words) { o->names, 1 };
-	if (read_views(o, &err) || show_memory(o, &err)) {
+	if (read_views(o, &err) || show_memory(o, &err) || show_stacks(o, &err)) {
 		cmd_usage(o->g, "%s", err.msg);
 		return false;
 	}

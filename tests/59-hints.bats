@@ -48,6 +48,8 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 # instead of a test: this test machine lacks something.
 hint_table() {
 	cat <<-'END'
+		'funcsnoop list functions GROUP' has the probed functions of a group|list probes|probes and rates that other tracers have are answered
+		to time one call of N: --sample 1/N|a rate of samples for calls|probes and rates that other tracers have are answered
 		TOTAL of '%s' has the time of its nested calls at every level; outer_ns of --json has the outermost alone|a recursive function in a table|79-times: times: recursion is in outer_ns once, and in total_ns at each level
 		--with split is without effect: goroutines have no CPU times, threads have|--with split of Go functions that are matched by goroutine|25-go: go: functions that call nothing have neither self nor CPU times
 		%s may be too low: the compiler has split inlined code ('funcsnoop list functions %s' shows whose)|an inlined function whose code was split|13-inlined: inlined: calls are those that the program counts, with all links, in C and C++
@@ -456,6 +458,25 @@ meant() { # FUNCTION MEANT
 	assert_stderr_match "^hint: run 'funcsnoop run \"$LIB:fix_add\" -p $$ -d 1'$"
 }
 
+@test "hint: probes and rates that other tracers have are answered" {
+	fsn attach g "$LIB:fix_add"
+	follow 1 "^'funcsnoop list functions GROUP' has" "s/^'(.*) GROUP'.*/\1 g/" list probes
+	assert_output_match '^fix_add '
+	follow 2 "^to time one call of N: --sample 1/N$" "s,.*(--sample) 1/N,fsn attach g $LIB:fix_add --replace \1 1/3," \
+		attach g "$LIB:fix_add" --replace --sample 99hz
+	fsn attach probes "$LIB:fix_add"
+	fsn list probes
+	assert_output_match '^probes '
+}
+
+@test "hint: stacks that run records are its table" {
+	fsn run "$LIB:fix_add" --stacks all -- "$CALL" add 7
+	assert_stderr_match '^SHARE +CALLED BY '
+	assert_stderr_match '> fix_add +7 '
+	fsn run "$LIB:fix_add" --stacks all --by process -- "$CALL" add 7
+	refute_stderr_match 'CALLED BY'
+}
+
 @test "hint: a preset that is a selection names the line that has all functions" {
 	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
 	echo "{ \"lib\": \"$LIB\", \"selection_of\": \"fix_a[dl]*\", \"few_sym\": {
@@ -510,7 +531,7 @@ meant() { # FUNCTION MEANT
 	local said
 
 	[[ -e /sys/kernel/btf/vmlinux ]] || skip "no BTF"
-	for said in fentry:vmlinux:vfs_read p::vfs_read; do
+	for said in fentry:vmlinux:vfs_read p::vfs_read p:vfs_read; do
 		fsn -s 1 attach g "$said" --dry-run
 		assert_stderr_match "^hint: did you mean 'k:vfs_read'$"
 	done

@@ -156,6 +156,20 @@ static int check_condition(
 	return code;
 }
 
+/* A rate is of samples; the groups of a file may be of both. */
+static int check_rate(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	bool sampled = o->config || !draft->probed_cnt;
+
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		sampled |= draft->targets[i].kind->is_sample;
+	if (!o->attach.rate || sampled)
+		return 0;
+	err_set(err, -ERR_USAGE, "--sample %uhz is of CPU samples: '%s' has calls",
+		o->attach.rate, draft->targets[0].name);
+	return err_hint(err, "to time one call of N: --sample 1/N");
+}
+
 /* Those of threads and those of calls are not in one group. */
 static int check_stacks(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -480,6 +494,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		o->draft.procs = procs_new("/proc");
 	if (!code)
 		code = draft_new(&o->draft, &draft, err);
+	if (!code)
+		code = check_rate(o, draft, err);
 	if (!code)
 		code = check_gpu(o, draft, err);
 	if (!code)

@@ -33,6 +33,7 @@ static const struct habit {
 	{ "opensnoop", "run s:openat --stream" },
 	{ "statsnoop", "run files --stream" },
 	{ "killsnoop", "run s:kill --stream" },
+	{ "biolatency", "run t:block:block_rq_complete -d 10" },
 	{ "tcpconnect", "run s:connect --stream" },
 	{ "gethostlatency", "run dns -d 10 --show hist" },
 	{ "tplist", "list targets u:LIB" },

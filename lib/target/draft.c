@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "elf/elf_file.h"
 #include "internal.h"
+#include "kernel/kfunc.h"
 #include "kernel/tracefs.h"
 #include "proc/proc.h"
 #include "target/kind.h"
@@ -57,6 +58,20 @@ static bool hint_duration(const char *func, struct err *err)
 	return true;
 }
 
+static bool is_of_kernel(const char *name)
+{
+	struct kfuncs *k = NULL;
+	size_t cnt = 0, i = 0;
+	const struct kfunc *funcs;
+
+	if (kfuncs_open(&k, NULL))
+		return false;
+	for (funcs = kfuncs_all(k, &cnt); i < cnt && strcmp(funcs[i].name, name); i++)
+		;
+	kfuncs_free(k);
+	return i < cnt;
+}
+
 static bool hint_of(const char *func, struct err *err)
 {
 	static const char *const words[] = { "p", "r", "u", "uprobe", "uretprobe", "usdt" };
@@ -71,9 +86,9 @@ static bool hint_of(const char *func, struct err *err)
 		hint_rate(func, err);
 		return true;
 	}
-	/* bcc's "p::vfs_read" */
-	if (*name == ':' && (!strcmp(head, "p") || !strcmp(head, "r"))) {
-		err_hint(err, "did you mean 'k:%s'", name + 1);
+	/* bcc's "p::vfs_read" and "p:vfs_read" */
+	if ((!strcmp(head, "p") || !strcmp(head, "r")) && (*name == ':' || is_of_kernel(name))) {
+		err_hint(err, "did you mean 'k:%s'", name + (*name == ':'));
 		return true;
 	}
 	if (!strcmp(head, "syscalls") && hint_syscall(name, err))
