@@ -539,6 +539,61 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 		[.calls == .returns + .untimed, .untimed > 0, .in_flight, .abandoned]' '[true,true,0,0]'
 }
 
+# Since 6.13 the close of a link waits for the return of main, while its thread calls mid all the time.
+@test "overhead: run removes hot probes while an outer call is in progress" {
+	local prog=$BATS_TEST_TMPDIR/outer at pid
+
+	unset FUNCSNOOP_GUARD
+	need_tool cc
+	cat >"$prog.c" <<-'END'
+		#include <stdio.h>
+		#include <unistd.h>
+		__attribute__((noinline)) int leaf(int n) { volatile int k = n; return k * 3; }
+		__attribute__((noinline)) int mid(int n)
+		{
+			int s = 0;
+			for (int i = 0; i < 10; i++)
+				s += leaf(n + i);
+			return s;
+		}
+		__attribute__((noinline)) int deep(int n)
+		{
+			volatile int k = n;
+			return n <= 0 ? 0 : 1 + deep(k - 1) + k;
+		}
+		int main(int argc, char **argv)
+		{
+			FILE *f = fopen(argv[1], "w");
+			volatile int sum = 0, on = argc;
+			for (int i = 0; i < 50; i++)
+				sum += deep(15);
+			fprintf(f, "%d\n", getpid());
+			fclose(f);
+			alarm(120);
+			while (on)
+				for (int i = 0; i < 20; i++)
+					sum += mid(i);
+			return 0;
+		}
+	END
+	cc -O1 -no-pie -o "$prog" "$prog.c"
+	at=$((16#$(nm "$prog" | awk '$3 == "leaf" { print $1 }')))
+	start_bg r "$FUNCSNOOP" run g "$prog:*" -- "$prog" "$prog.pid"
+	poll_until test -s "$prog.pid"
+	pid=$(<"$prog.pid")
+	poll_until no_breakpoint "$pid" "$at"
+	kill "$pid"
+	wait_bg -s any r
+	assert_stderr_match "left out meanwhile: .*'leaf' "
+}
+
+no_breakpoint() { # PID ADDRESS
+	local byte
+
+	byte=$(dd if="/proc/$1/mem" bs=1 count=1 skip="$2" status=none | od -An -tx1)
+	[[ $byte == ' '?? && $byte != ' cc' ]]
+}
+
 @test "overhead: run with none removes nothing" {
 	fsn run g 'turn_*' --lib "$FIX/turns" --overhead none --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.2 1 >'$BATS_TEST_TMPDIR/own'"

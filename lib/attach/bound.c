@@ -32,6 +32,8 @@
 #define LATE_NS  (20 * MS_NS) /* interval of checks later */
 #define SPAN_NS  (150 * MS_NS) /* CPU time of a span, whose calls are judged together, .. */
 #define SPAN_MAX S_NS          /* .. unless it lasts this long */
+#define RETURNS_NS  (100 * MS_NS) /* the kernel has removed breakpoints of returns, */
+#define ENTRIES_NS  (500 * MS_NS) /* and all others: else a call could count twice */
 #define HANDOVER_NS (60 * S_NS) /* a handover takes less */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
 
@@ -183,6 +185,8 @@ struct handing {
 struct old_link {
 	int fd;    /* -1: not replaced */
 	bool ends; /* it has probes of returns only */
+	bool closing;
+	pthread_t thread;
 };
 
 static unsigned int turn_of(const struct link_multi_info *link)
@@ -267,7 +271,7 @@ static int replace_link(
 		code = -errno;
 	if (!code) {
 		mark_gone(h, &link);
-		*ret_old = (struct old_link) { fd, !has_entries(&link) };
+		*ret_old = (struct old_link) { .fd = fd, .ends = !has_entries(&link) };
 		fd = -1;
 	}
 	return code;
@@ -281,25 +285,82 @@ static void *close_old(void *arg)
 
 /*
  * Closes links with or without entries, as @ends says. In parallel, because each close waits for RCU
- * grace periods.
+ * grace periods. Does not wait longer than @most_ns for them.
  */
-static void close_all(struct old_link *old, size_t cnt, bool ends)
+static void close_some(struct old_link *old, size_t cnt, bool ends, uint64_t most_ns)
 {
-	pthread_t *thread = xcalloc(cnt + 1, sizeof(*thread));
-	bool *there = xcalloc(cnt + 1, sizeof(*there));
+	uint64_t until = clock_ns(CLOCK_REALTIME) + most_ns;
+	struct timespec at = { until / S_NS, until % S_NS };
 
 	for (size_t i = 0; i < cnt; i++) {
 		if (old[i].fd < 0 || old[i].ends != ends)
 			continue;
-		there[i] = !pthread_create(&thread[i], NULL, close_old, &old[i].fd);
-		if (!there[i])
+		old[i].closing = !pthread_create(&old[i].thread, NULL, close_old, &old[i].fd);
+		if (!old[i].closing)
 			close(old[i].fd);
 	}
 	for (size_t i = 0; i < cnt; i++)
-		if (there[i])
-			pthread_join(thread[i], NULL);
-	free(thread);
-	free(there);
+		if (old[i].closing && old[i].ends == ends &&
+			!pthread_timedjoin_np(old[i].thread, NULL, &at))
+			old[i].closing = false;
+}
+
+DEFINE_ORDER(compare_fds, struct old_link, RISING(fd))
+
+/* Closes all other descriptors: nobody may wait for the end of one until the links are closed. */
+static int close_others(struct old_link *old, size_t cnt, int keep)
+{
+	int from = 0;
+
+	qsort(old, cnt, sizeof(*old), compare_fds);
+	keep = fcntl(keep, F_DUPFD, cnt ? old[cnt - 1].fd + 1 : 0);
+	for (size_t i = 0; i < cnt; i++) {
+		if (old[i].fd < 0)
+			continue;
+		if (old[i].fd > from)
+			close_range(from, old[i].fd - 1, 0);
+		from = old[i].fd + 1;
+	}
+	if (keep > from)
+		close_range(from, keep - 1, 0);
+	close_range(keep + 1, ~0U, 0);
+	return keep;
+}
+
+/*
+ * Closes links, those of returns first. The kernel removes the breakpoints at once. But since 6.13 a
+ * close then waits for each thread with a traced call in progress, until that returns or the thread
+ * has made no other call with a return probe for 100 ms (ri_timer(), kernel/events/uprobes.c): that
+ * can be for ever, with one inside main. So a process of its own waits; it does not end before,
+ * because a close that is killed leaves breakpoints.
+ */
+static void close_all(struct old_link *old, size_t cnt)
+{
+	int done[2];
+	pid_t child = pipe2(done, O_CLOEXEC) ? -1 : fork();
+	char byte;
+
+	if (child > 0)
+		close(done[1]);
+	for (size_t i = 0; child > 0 && i < cnt; i++)
+		if (old[i].fd >= 0)
+			close(old[i].fd);
+	if (child > 0) {
+		(void)!read(done[0], &byte, 1);
+		close(done[0]);
+		return;
+	}
+	if (!child)
+		done[1] = close_others(old, cnt, done[1]);
+	close_some(old, cnt, true, RETURNS_NS);
+	close_some(old, cnt, false, ENTRIES_NS);
+	if (!child)
+		close(done[1]);
+	for (size_t i = 0; i < cnt; i++)
+		if (old[i].closing)
+			pthread_join(old[i].thread, NULL);
+	if (!child)
+		_exit(0);
 }
 
 static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
@@ -355,8 +416,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 		h->replaced += old[i].fd >= 0;
 		code = code ? code : one;
 	}
-	close_all(old, cnt, true);
-	close_all(old, cnt, false);
+	close_all(old, cnt);
 	free(old);
 	if (h->replaced > before)
 		unsee_gone(h);
