@@ -307,7 +307,7 @@ static void close_some(struct old_link *old, size_t cnt, bool ends, uint64_t mos
 
 DEFINE_ORDER(compare_fds, struct old_link, RISING(fd))
 
-/* Closes all other descriptors: nobody may wait for the end of one until the links are closed. */
+/* Closes all other descriptors: no process may wait for the end of one until the links are closed. */
 static int close_others(struct old_link *old, size_t cnt, int keep)
 {
 	int from = 0;
