@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -327,40 +328,50 @@ static int close_others(struct old_link *old, size_t cnt, int keep)
 	return keep;
 }
 
-/*
- * Closes links, those of returns first. The kernel removes the breakpoints at once. But since 6.13 a
- * close then waits for each thread with a traced call in progress, until that returns or the thread
- * has made no other call with a return probe for 100 ms (ri_timer(), kernel/events/uprobes.c): that
- * can be for ever, with one inside main. So a process of its own waits; it does not end before,
- * because a close that is killed leaves breakpoints.
- */
-static void close_all(struct old_link *old, size_t cnt)
+/* Closes links, those of returns first, and @peer, if not -1, when all breakpoints are gone. */
+static void close_links(struct old_link *old, size_t cnt, int peer)
 {
-	int done[2];
-	pid_t child = pipe2(done, O_CLOEXEC) ? -1 : fork();
-	char byte;
-
-	if (child > 0)
-		close(done[1]);
-	for (size_t i = 0; child > 0 && i < cnt; i++)
-		if (old[i].fd >= 0)
-			close(old[i].fd);
-	if (child > 0) {
-		(void)!read(done[0], &byte, 1);
-		close(done[0]);
-		return;
-	}
-	if (!child)
-		done[1] = close_others(old, cnt, done[1]);
 	close_some(old, cnt, true, RETURNS_NS);
 	close_some(old, cnt, false, ENTRIES_NS);
-	if (!child)
-		close(done[1]);
+	if (peer >= 0)
+		close(peer);
 	for (size_t i = 0; i < cnt; i++)
 		if (old[i].closing)
 			pthread_join(old[i].thread, NULL);
-	if (!child)
+}
+
+/*
+ * Closes links. The kernel removes the breakpoints at once. But since 6.13 the last close of a link
+ * then waits for each thread with a traced call in progress, until that returns or the thread has
+ * made no other call with a return probe for 100 ms (ri_timer(), kernel/events/uprobes.c): that can
+ * be for ever, with one inside main. So a process of its own waits; it does not end before, because a
+ * close that is killed leaves breakpoints.
+ */
+static void close_all(struct old_link *old, size_t cnt)
+{
+	int pair[2] = { -1, -1 };
+	pid_t child =
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ? -1 : fork();
+	char byte;
+
+	if (!child) {
+		close(pair[0]);
+		(void)!read(pair[1], &byte, 1); /* the last close must be here */
+		close_links(old, cnt, close_others(old, cnt, pair[1]));
 		_exit(0);
+	}
+	if (child < 0) {
+		close_links(old, cnt, pair[1]);
+		close(pair[0]);
+		return;
+	}
+	close(pair[1]);
+	for (size_t i = 0; i < cnt; i++)
+		if (old[i].fd >= 0)
+			close(old[i].fd);
+	shutdown(pair[0], SHUT_WR);
+	(void)!read(pair[0], &byte, 1);
+	close(pair[0]);
 }
 
 static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
