@@ -93,8 +93,8 @@ hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 xyzzy
 	assert_stderr "funcsnoop: unknown command 'xyzzy'
 hint: 'funcsnoop help' shows the usage"
-	fsn -s 2 --json stat
-	assert_json .error 'unknown command '\''stat'\''; did you mean '\''stats'\''?'
+	fsn -s 2 --json stas
+	assert_json .error 'unknown command '\''stas'\''; did you mean '\''stats'\''?'
 	fsn -s 2 help xyzzy
 	assert_stderr_match "unknown command 'xyzzy'"
 	assert_stderr_match "^hint: 'funcsnoop help' shows the usage$"

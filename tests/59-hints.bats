@@ -464,6 +464,8 @@ meant() { # FUNCTION MEANT
 	assert_output_match '^fix_add '
 	follow 2 "^to time one call of N: --sample 1/N$" "s,.*(--sample) 1/N,fsn attach g $LIB:fix_add --replace \1 1/3," \
 		attach g "$LIB:fix_add" --replace --sample 99hz
+	fsn -s 2 attach g "$LIB:fix_add" --replace --sample 99hz
+	assert_stderr_match "--sample 99hz is of CPU samples: 'fix_add' has calls$"
 	fsn attach probes "$LIB:fix_add"
 	fsn list probes
 	assert_output_match '^probes '
