@@ -58,7 +58,7 @@ need_fentry() {
 
 # bats test_tags=bpf,core
 @test "stacks: those of kernel functions have the kernel's frames and the program's" {
-	local how
+	local how hits
 
 	need_fentry
 	for how in k:eventfd_read "k:eventfd_read --count" "k:eventfd_rea* --link perf"; do
@@ -71,8 +71,11 @@ need_fentry() {
 		tell fix
 		wait_bg fix
 		fsn stats g --json
-		# As above: those that are missed are counted.
-		assert_json_true '.[0] | ([.functions[0].rows[].calls] | add) + .health.missed == 4'
+		# As above: those that are missed are counted, entries and returns.
+		hits=8
+		[[ $how != *--count ]] || hits=4
+		assert_json '.[0] | ([.functions[0].rows[].calls] | add) + .health.missed +
+			(.functions[0].returns // 0) + .health.unmatched_returns' $hits "$how"
 		assert_json '[.[0].functions[0].rows[].key.stack | [.end, .frames[0].name,
 			any(.frames[]; .file // "" | endswith("/libc.so.6"))]] | unique' \
 			'[["outermost","vfs_read_[k]",true]]'
