@@ -177,8 +177,7 @@ void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share)
 #define HARM_NS   (12 * MS_NS) /* .. it costs this much on each CPU that the program uses */
 #define PAUSE     5            /* times the cost of a batch, from its begin to the next one */
 #define BATCH_MIN 16 /* functions */
-#define BATCH_BUSY 128 /* more take long to remove, and cost the program meanwhile, .. */
-#define BATCH_MAX 512  /* .. unless it is idle */
+#define BATCH_MAX 512 /* with 128, the trial of 3,000 functions takes half as long again */
 #define PATIENCE  64 /* batches that are counted again, until all they call is left out */
 
 /* In memory that the process which counts shares. */
@@ -397,7 +396,6 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	_cleanup_free_ uint32_t *fn = xcalloc(*size, sizeof(*fn));
 	struct batch b = { .fn = fn };
 	struct budget_span seen = {};
-	size_t most;
 	int code;
 
 	while (s->queue_cnt && b.cnt < *size)
@@ -414,11 +412,10 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	count_batch(s, &b, &seen);
 	if (budget_is_over(&seen, s->opts.budget.share))
 		batch_over(s, &b, &seen, is_blurred(&seen));
-	most = seen.used_ns < seen.wall_ns / IDLE ? BATCH_MAX : BATCH_BUSY;
 	if (is_blurred(&seen))
 		*size = *size > 2 * BATCH_MIN ? *size / 2 : BATCH_MIN;
-	else
-		*size = *size < most / 2 ? 2 * *size : most;
+	else if (*size < BATCH_MAX)
+		*size *= 2;
 	batch_unlink(&b);
 	pause_after(s, &b);
 	return 0;
