@@ -810,13 +810,13 @@ eng_outer 100 0 100 0 0 0"
 	need_tool strace
 	need_no_sanitizer
 	for inject in dup3:error=EMFILE clone3:error=EAGAIN dup3:delay_exit=1; do
-		capture strace -f -qq -o "$trace" -e trace=bpf,dup3,clone3 -e "inject=$inject" \
+		rm -f "$trace".*
+		capture strace -ff -qq -o "$trace" -e trace=bpf,dup3,clone3 -e "inject=$inject" \
 			"$FUNCSNOOP" -q attach loads eng_leaf --lib "$FIX/libengine.so"
 		run_case leaf 1000
 		assert_numbers loads "eng_leaf 1000 0 1000 0 0 0"
 		fsn detach loads
 	done
 	# Two threads: one has loaded the program of the probes, the other one those of crashes.
-	assert_eq "$(grep -E 'BPF_PROG_LOAD.*insn_cnt=[0-9]{4,}' "$trace" | cut -d' ' -f1 | sort -u |
-		wc -l)" 2
+	assert_eq "$(grep -lE 'BPF_PROG_LOAD.*insn_cnt=[0-9]{4,}' "$trace".* | wc -l)" 2
 }
