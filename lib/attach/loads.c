@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/apart.h"
 #include "base/util.h"
 #include "internal.h"
 
@@ -54,16 +54,10 @@ static void loader_done(struct loader *l)
 
 static bool loader_start(struct loader *l)
 {
-	sigset_t all, before;
-	int code;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&l->thread, NULL, loader_run, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (code)
-		loader_done(l);
-	return !code;
+	if (!apart_thread(&l->thread, loader_run, l))
+		return true;
+	loader_done(l);
+	return false;
 }
 
 /* Called by libbpf before it loads @prog. If no thread can be started, it loads @prog itself. */

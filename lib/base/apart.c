@@ -85,6 +85,18 @@ static void wait_for(pid_t child, void (*tick)(void *arg), void *arg)
 	}
 }
 
+int apart_thread(pthread_t *ret_thread, void *(*fn)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(ret_thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -code;
+}
+
 void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *tick_arg)
 {
 	pid_t self = getpid(), child;

@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_BASE_APART_H
 #define FUNCSNOOP_BASE_APART_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +16,9 @@
  * can be created, @fn runs in the caller with all signals blocked.
  */
 void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *tick_arg);
+
+/* Starts a thread to which no signals are delivered. Returns 0, or -EAGAIN. */
+int apart_thread(pthread_t *ret_thread, void *(*fn)(void *arg), void *arg);
 
 /* For @fn: true if it must return now. */
 bool apart_stop(void);

@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/apart.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "group/keys.h"
@@ -367,16 +368,11 @@ static void *keeper(void *arg)
 
 static int keep_start(struct stream *s, struct err *err)
 {
-	sigset_t all, before;
-	int code;
-
 	/* The reader's thread handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&s->keeper, NULL, keeper, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int code = apart_thread(&s->keeper, keeper, s);
+
 	if (code)
-		return err_sys(err, -code, "cannot start a thread");
+		return err_sys(err, code, "cannot start a thread");
 	s->has_keeper = true;
 	return 0;
 }
