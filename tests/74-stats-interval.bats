@@ -241,8 +241,9 @@ teardown() {
 	wait_line calls '^running '
 	capture "$FIX/call" ret 3
 	start_watch 100 20 g --watch -i 0.2
+	# The first frame, since attach, has other columns.
+	poll_until screen_has '^FUNCTION +CALLS/S'
 	poll_until screen_has '^fix_add +[0-9]{2,}'
-	screen_has '^FUNCTION +CALLS/S' || fail "$(screen)"
 	screen_has '\[total\]' || fail "$(screen)"
 	assert_eq "$(screen | grep -c ^FUNCTION)" 1 "one table: it is redrawn"
 	screen_has '^fix_ret +0\.0' || fail "what was called before stays: $(screen)"
