@@ -11,13 +11,18 @@ setup() {
 	need_tool jq
 }
 
-# Runs `syscalls WHAT...` with these CALLS traced from its exec on; $output is the document.
+# Runs `syscalls WHAT...` with these CALLS traced from its exec on; $output is the document. Kernels
+# from 7.0 on preempt programs at system calls, and skip those of other threads of any process
+# meanwhile: such a run says so ("missed"), and is done again.
 ran() { # CALLS WHAT...
-	local calls
+	local calls i
 	read -ra calls <<<"$1"
-	capture "$FUNCSNOOP" run "${calls[@]}" --format json -o "$BATS_TEST_TMPDIR/run.json" \
-		--quiet -- "$FIX/syscalls" "${@:2}"
-	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	for i in {1..10}; do
+		capture "$FUNCSNOOP" run "${calls[@]}" --format json -o "$BATS_TEST_TMPDIR/run.json" \
+			--quiet -- "$FIX/syscalls" "${@:2}"
+		output=$(<"$BATS_TEST_TMPDIR/run.json")
+		[[ $(uname -r) == [7-9].* && $(json '.[0].health.missed') != 0 ]] || break
+	done
 }
 
 # NAME CALLS RETURNS ERRORS of each function called; nothing is in flight or abandoned.
@@ -25,7 +30,7 @@ assert_ran() { # TEXT
 	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
 		| [.name, .calls, .returns // "-", .errors // "-"] | map(tostring) | join(" ")')" "$1"
 	assert_json '[.[0].functions[] | .in_flight + .abandoned] | add // 0' 0
-	assert_json '.[0].health | del(.unmatched_returns) | with_entries(select(.value != 0)) | tojson' '"{}"'
+	assert_json '.[0].health | del(.unmatched_returns) | with_entries(select((.value // 0) != 0)) | tojson' '{}'
 }
 
 # bats test_tags=bpf,core,arch
