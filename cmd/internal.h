@@ -163,9 +163,13 @@ void list_print(const struct globals *g, const struct grid *table, const char *n
  */
 int list_crashes(struct globals *g, const struct words *words, const struct list_options *choice);
 
-/* Reports processes that died since the last step on standard error, each once. */
+/*
+ * Reports processes that died since the last step on standard error, each once: those that a signal
+ * killed, and the processes of @filter that exited with a status other than 0. @filter must outlive it.
+ */
 struct crash_watch;
-struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs);
+struct crash_watch *crash_watch_new(
+	const struct globals *g, const struct bpffs *fs, const struct filter *filter);
 void crash_watch_free(struct crash_watch *w);
 void crash_watch_step(struct crash_watch *w, const struct words *groups);
 /* The thread that process @pid was reported with, or 0. */

@@ -233,6 +233,7 @@ struct crash_group {
 struct crash_watch {
 	const struct globals *g;
 	const struct bpffs *fs;
+	const struct filter *filter;
 	struct crash_group *groups;
 	size_t cnt;
 	struct thread_stacks *stacks;
@@ -244,12 +245,14 @@ struct crash_watch {
 	size_t reported_cnt; /* ever */
 };
 
-struct crash_watch *crash_watch_new(const struct globals *g, const struct bpffs *fs)
+struct crash_watch *crash_watch_new(
+	const struct globals *g, const struct bpffs *fs, const struct filter *filter)
 {
 	struct crash_watch *w = xcalloc(1, sizeof(*w));
 
 	w->g = g;
 	w->fs = fs;
+	w->filter = filter;
 	thread_stacks_new_dead(true, &w->stacks);
 	return w;
 }
@@ -290,12 +293,21 @@ static bool is_reported(struct crash_watch *w, const struct crash *c)
 	return false;
 }
 
+/* A status of grep, diff or test is an answer: only that of COMMAND or of --pid is a failure. */
+static bool is_failure(const struct crash_watch *w, const struct crash *c)
+{
+	for (size_t i = 0; !c->signal && i < w->filter->pid_cnt; i++)
+		if (w->filter->pids[i] == c->pid)
+			return true;
+	return c->signal;
+}
+
 static void tell(struct crash_watch *w, const struct crash_group *g, const struct crash *c)
 {
 	_cleanup_types_ struct types *types = NULL;
 	__cleanup(out_done) struct out o = {};
 
-	if (w->g->quiet || is_reported(w, c) || types_read(g->group, &types, NULL))
+	if (w->g->quiet || !is_failure(w, c) || is_reported(w, c) || types_read(g->group, &types, NULL))
 		return;
 	report_text(&o, &(struct scene) { g->group, types, w->stacks }, c);
 	fflush(stdout);
@@ -325,7 +337,7 @@ static void step(struct crash_watch *w, struct crash_group *g)
 	g->ready = ever;
 	lost = g->seen < first && first <= end ? lost_before(g, first) : 0;
 	if (lost)
-		cmd_note(w->g, "%llu more processes died", (unsigned long long)lost);
+		cmd_note(w->g, "%llu more processes were killed or failed", (unsigned long long)lost);
 	for (uint64_t i = first > g->seen ? first : g->seen; i < end; i++) {
 		uint64_t *told = &g->told[i % CRASHES_MAX];
 		_cleanup_crash_ struct crash c = {};

@@ -354,7 +354,7 @@ static int begin(struct session *s, struct err *err)
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
 	bpffs_unlock(&s->fs);
-	s->crashes = crash_watch_new(s->o->g, &s->fs);
+	s->crashes = crash_watch_new(s->o->g, &s->fs, &a->attach.filter);
 	if (!s->o->command)
 		tell_attached(s, processes);
 	else if (a->attach.children && processes)
