@@ -194,14 +194,6 @@ struct engine {
 	size_t link_cnt; /* pinned so far */
 };
 
-/*
- * loads.c: programs in section "uprobe" of objects opened after loads_begin() are loaded by threads.
- * loads_end() waits for them; their programs then have the descriptors that libbpf knows. Returns
- * -errno of a program that is not loaded; libbpf has not logged why.
- */
-void loads_begin(void);
-int loads_end(void);
-
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
 
 /* Reports that @done probes of @total are attached; may be NULL. */
