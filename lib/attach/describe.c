@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "attach/attach.h"
-#include "code/communicator.h"
+#include "code/cuda.h"
 #include "internal.h"
 #include "target/kind.h"
 

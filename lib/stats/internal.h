@@ -3,7 +3,7 @@
 #ifndef FUNCSNOOP_STATS_INTERNAL_H
 #define FUNCSNOOP_STATS_INTERNAL_H
 
-#include "code/kernels.h"
+#include "code/cuda.h"
 #include "elf/elf_file.h"
 #include "group/records.h"
 #include "stats/stats.h"

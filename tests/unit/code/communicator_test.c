@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Members that accessors return, and the offset of a communicator's rank. */
-#include "code/communicator.h"
+#include "code/cuda.h"
 #include "plan_case.h"
 
 static void check(enum plan_arch arch, const char *what, const char *hex, const char *want)

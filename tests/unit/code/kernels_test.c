@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/kernels.h"
+#include "code/cuda.h"
 #include "tap.h"
 
 #define CODE __attribute__((noipa, used)) /* registers are what a call leaves of them */
