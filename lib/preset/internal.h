@@ -3,13 +3,11 @@
 #ifndef FUNCSNOOP_PRESET_INTERNAL_H
 #define FUNCSNOOP_PRESET_INTERNAL_H
 
-#include <json-c/json.h>
-
 #include "base/err.h"
+#include "base/json_read.h"
 #include "base/util.h"
 #include "preset/preset.h"
 
-#define CONFIG_SIZE_MAX   (4u << 20)
 #define CONFIG_GROUPS_MAX 256
 #define CONFIG_FUNCS_MAX  65536 /* of a file */
 #define CONFIG_ARGS_MAX   64
@@ -36,36 +34,6 @@ struct set_impl {
 	struct preset_set **parents; /* freed with it */
 	size_t parent_cnt;
 };
-
-/* --- located_json.c: JSON with the location of every value, for errors ------------------ */
-
-struct json_doc {
-	const char *label; /* the file's name in messages */
-	const char *text;  /* ends with a zero byte at text[len] */
-	size_t len;
-	struct json_object *root;
-};
-
-/*
- * Parses @text strictly (RFC 8259, UTF-8, 16 levels deep) into @doc, which refers to @label and
- * @text. Refuses JSON that configurations never use: a name used twice in one object, null,
- * fractions, zero bytes in strings. Returns 0, or -EINVAL with the location. The caller frees @doc
- * with json_doc_done().
- */
-int json_doc_parse(struct json_doc *doc, const char *label, const char *text, size_t len,
-	struct err *err);
-void json_doc_done(struct json_doc *doc);
-
-/* The wrong part of a member: its name or its value. */
-enum json_side { JSON_AT_KEY, JSON_AT_VALUE };
-
-/*
- * Fills @err with "LABEL:LINE:COLUMN: message" for @at, an object of @doc. Lines and columns start
- * at 1; columns are in characters. Returns -EINVAL.
- */
-__attribute__((format(printf, 5, 6))) int json_err(const struct json_doc *doc,
-	const struct json_object *at, enum json_side side, struct err *err,
-	const char *fmt, ...);
 
 /* --- types and argument texts ------------------------------------------------------ */
 

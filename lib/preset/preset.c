@@ -60,11 +60,11 @@ int builtin_find(const char *name, struct preset_set **ret_set, struct err *err)
 static int read_all(
 	int fd, const char *path, char **ret_text, size_t *ret_len, struct err *err)
 {
-	int code = file_read(fd, CONFIG_SIZE_MAX, ret_text, ret_len);
+	int code = file_read(fd, JSON_DOC_MAX, ret_text, ret_len);
 
 	if (code == -EFBIG)
 		return err_set(err, code, "'%s' is larger than %u MiB", path,
-			CONFIG_SIZE_MAX >> 20);
+			JSON_DOC_MAX >> 20);
 	return code ? err_sys(err, code, "cannot read '%s'", path) : 0;
 }
 

@@ -229,7 +229,7 @@ static void test_bad_files(void)
 static void test_limits(void)
 {
 	static char deep[256];
-	_cleanup_free_ char *big = malloc(CONFIG_SIZE_MAX + 2);
+	_cleanup_free_ char *big = malloc(JSON_DOC_MAX + 2);
 	struct preset_set *set = NULL;
 	struct err err = { 0 };
 
@@ -247,8 +247,8 @@ static void test_limits(void)
 	ok(source_read(SOURCE_CONFIG, NULL, "t.json", deep, strlen(deep), &set, &err) == -EINVAL &&
 			strstr(err.msg, "nested too deep"),
 		"deep nesting is refused");
-	memset(big, ' ', CONFIG_SIZE_MAX + 1);
-	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", big, CONFIG_SIZE_MAX + 1, &set, &err), -EFBIG,
+	memset(big, ' ', JSON_DOC_MAX + 1);
+	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", big, JSON_DOC_MAX + 1, &set, &err), -EFBIG,
 		"a huge file is refused");
 	is_str(err.msg, "t.json: larger than 4 MiB", "and the error says so");
 	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", "{\0}", 3, &set, &err), -EINVAL,
