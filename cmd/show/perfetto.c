@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/proto.h"
+#include "base/buffer.h"
 #include "base/util.h"
 #include "show/call.h"
 #include "show/text.h"

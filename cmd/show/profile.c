@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/proto.h"
 #include "show/stacks.h"
 
 /* The default metric of stacks: calls; for waits and GPU activity, time. */
