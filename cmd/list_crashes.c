@@ -8,7 +8,6 @@
 #include "attach/attach.h"
 #include "base/buffer.h"
 #include "cli/cmd.h"
-#include "group/crashes.h"
 #include "group/group.h"
 #include "group/stacks.h"
 #include "group/types.h"
