@@ -162,13 +162,27 @@ static void show_progress(
 		done == total ? "\n" : "");
 }
 
+/* True if the mode of the bpffs itself keeps out the users in @access; *@ret_mode is that mode. */
+static bool is_blocked(
+	const struct bpffs *fs, const struct access *access, mode_t *ret_mode)
+{
+	struct stat st;
+
+	if (access_is_private(access) || fstatat(fs->fd, "..", &st, 0) ||
+		st.st_mode & S_IXOTH)
+		return false;
+	*ret_mode = st.st_mode & 07777;
+	return access_is_for_others(access) || !(st.st_mode & S_IXGRP) ||
+		(access->gid != (gid_t)-1 && access->gid != st.st_gid);
+}
+
 /* Warns if the users of --mode and --owner cannot reach the group. */
 static void note_closed(const struct attach_options *o, const struct bpffs *fs)
 {
 	int len = strrchr(fs->path, '/') - fs->path;
 	mode_t mode;
 
-	if (access_is_blocked(fs, &o->attach.access, &mode))
+	if (is_blocked(fs, &o->attach.access, &mode))
 		cmd_note(o->g,
 			"other users cannot reach the group: '%.*s' has mode %04o; run 'chmod o+x %.*s'",
 			len, fs->path, mode, len, fs->path);

@@ -101,10 +101,10 @@ compile_with() { # FILE LINE
 	compile_with lib/base/err.c '#include "elf/elf_file.h"'
 	[[ $status != 0 && $stderr == *"elf/elf_file.h: No such file"* ]] ||
 		fail "base sees elf"
-	compile_with lib/group/access.c '#include "stats/stats.h"'
+	compile_with lib/group/filter.c '#include "stats/stats.h"'
 	[[ $status != 0 && $stderr == *"stats/stats.h: No such file"* ]] ||
 		fail "group sees stats"
-	compile_with lib/group/access.c '#include "base/text.h"'
+	compile_with lib/group/filter.c '#include "base/text.h"'
 	assert_eq "$status" 0
 }
 

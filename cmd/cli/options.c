@@ -360,7 +360,7 @@ static int read_users(void *at, const struct option_row *opt, char *arg, struct 
 		return 0;
 	if (strchr(arg, ':'))
 		return err_set(err, -ERR_USAGE, "--%s '%s' is not a user", opt->name, arg);
-	if (access_parse_owner(arg, &uid, &gid, err))
+	if (parse_owner(arg, &uid, &gid, err))
 		return err_wrap(err, "--%s", opt->name);
 	list_add(at, &uid, sizeof(uid));
 	return 0;

@@ -226,6 +226,13 @@ option_fn read_finding;                         /* unsigned int, a mask */
 /* Parsers for options of struct attach_options, stats_options and stream_options. */
 option_fn read_pid, read_stacks, read_attach_by, read_key, read_sample, read_duty, read_overhead,
 	read_link, read_access, read_owner;
+
+/*
+ * Parses USER, USER:GROUP or :GROUP, as names or numbers; an omitted part becomes -1. Returns 0,
+ * -ENOENT for an unknown name, or -EINVAL for an empty text.
+ */
+int parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err);
+
 option_fn read_view, read_by, read_metrics_by, read_diff, read_sort, read_top, read_check,
 	read_buckets;
 option_fn read_events, read_only, read_stream_format;

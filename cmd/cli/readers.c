@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reads the values of options that are more than a number or a text, and checks how they go together.
 #include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -271,11 +275,75 @@ int read_link(void *at, const struct option_row *opt, char *arg, struct err *err
 	return code;
 }
 
+/*
+ * Parses the octal mode @text. Only the read permissions of others matter, because the owner can
+ * always read and write. Returns 0, -EINVAL for bits that are not permissions, or -EPERM if others
+ * could write.
+ */
+static int parse_mode(const char *text, mode_t *ret_mode, struct err *err)
+{
+	unsigned long mode;
+	char *end;
+
+	errno = 0;
+	mode = strtoul(text, &end, 8);
+	if (errno || end == text || *end || text[0] < '0' || text[0] > '7' || mode > 0777)
+		return err_set(err, -EINVAL, "'%s' is not a mode such as 0640", text);
+	if (mode & (S_IWGRP | S_IWOTH | S_IXUSR | S_IXGRP | S_IXOTH))
+		return err_set(
+			err, -EPERM, "mode '%s' gives more than the right to read", text);
+	*ret_mode = (mode & (S_IRGRP | S_IROTH)) | S_IRUSR | S_IWUSR;
+	return 0;
+}
+
+static bool parse_id(const char *text, unsigned int *ret_id)
+{
+	unsigned long id;
+	char *end;
+
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || id >= UINT_MAX)
+		return false;
+	*ret_id = id;
+	return true;
+}
+
+int parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err)
+{
+	_cleanup_free_ char *user = xstrdup(text);
+	char *group = strchr(user, ':');
+	uid_t uid = (uid_t)-1;
+	gid_t gid = (gid_t)-1;
+	struct passwd *pw;
+	struct group *gr;
+
+	if (group)
+		*group++ = '\0';
+	if (!*user && (!group || !*group))
+		return err_set(err, -EINVAL, "'%s' is not USER:GROUP", text);
+	if (*user && !parse_id(user, &uid)) {
+		pw = getpwnam(user);
+		if (!pw)
+			return err_set(err, -ENOENT, "there is no user '%s'", user);
+		uid = pw->pw_uid;
+	}
+	if (group && *group && !parse_id(group, &gid)) {
+		gr = getgrnam(group);
+		if (!gr)
+			return err_set(err, -ENOENT, "there is no group '%s'", group);
+		gid = gr->gr_gid;
+	}
+	*ret_uid = uid;
+	*ret_gid = gid;
+	return 0;
+}
+
 int read_owner(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct access *access = &((struct attach_options *)at)->attach.access;
 
-	return access_parse_owner(arg, &access->uid, &access->gid, err)
+	return parse_owner(arg, &access->uid, &access->gid, err)
 		? err_wrap(err, "--share")
 		: 0;
 }
@@ -288,7 +356,7 @@ int read_access(void *at, const struct option_row *opt, char *arg, struct err *e
 	if (strchr(arg, ':'))
 		return read_owner(at, opt, arg, err);
 	o->has_mode = true;
-	return access_parse_mode(arg, &o->attach.access.mode, err)
+	return parse_mode(arg, &o->attach.access.mode, err)
 		? err_wrap(err, "--share")
 		: 0;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // From a draft to pinned links: ends first, then entries, then the switch, then the name.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -540,6 +542,76 @@ int attach_choose_link(struct attach_opts *opts, struct err *err)
 	return choose_mode(opts->link, &opts->link, err);
 }
 
+/* --- publishing ------------------------------------------------------------------------------ */
+
+static int grant_maps(int dir_fd, const struct access *access)
+{
+	for (int i = 0; i < MAPID_CNT; i++) {
+		const char *name = map_pin_name(i);
+		mode_t mode = access->mode;
+
+		if (!access->all && !map_is_counter(i))
+			mode &= ~(S_IRGRP | S_IROTH);
+		if (fchownat(dir_fd, name, access->uid, access->gid,
+			    AT_SYMLINK_NOFOLLOW) ||
+			fchmodat(dir_fd, name, mode, 0))
+			return -errno;
+	}
+	return 0;
+}
+
+/*
+ * The group of the directory is the first one that got access. If another group or a single user
+ * gets access, all users can list the names of groups, but read nothing else.
+ */
+static int open_folder(int fd, const struct access *access)
+{
+	bool others = access_is_for_others(access), mine;
+	struct stat st;
+	mode_t mode;
+
+	if (fstat(fd, &st))
+		return -errno;
+	mine = access->gid == (gid_t)-1 || access->gid == st.st_gid;
+	if (!others && !mine && (st.st_mode & S_IRWXG) == 0) {
+		if (fchown(fd, -1, access->gid))
+			return -errno;
+		mine = true;
+	}
+	mode = (st.st_mode & 07777) | S_IRGRP | S_IXGRP;
+	if (others || !mine)
+		mode |= S_IROTH | S_IXOTH;
+	return mode != (st.st_mode & 07777) && fchmod(fd, mode) ? -errno : 0;
+}
+
+/*
+ * Makes a group readable: the staged directory @dir_fd, its maps of counters (with .all every map),
+ * and @fs, the directory of all groups. Directories and links keep their owner, and no other user
+ * can write. Returns 0, or -EPERM if the caller cannot change the owner of the maps.
+ */
+static int grant_access(
+	const struct bpffs *fs, int dir_fd, const struct access *access, struct err *err)
+{
+	int code;
+
+	if (access_is_private(access))
+		return 0;
+	code = grant_maps(dir_fd, access);
+	if (!code && access->uid != (uid_t)-1)
+		code = bpffs_give_lock(dir_fd, access->uid);
+	if (!code)
+		code = open_folder(dir_fd, access);
+	if (!code)
+		code = open_folder(fs->fd, access);
+	if (!code)
+		return 0;
+	err_sys(err, code, "cannot give others access");
+	if (code == -EPERM)
+		err_hint(err,
+			"--share with an owner other than yourself and your groups needs CAP_CHOWN");
+	return code;
+}
+
 struct making {
 	const struct draft *draft;
 	const struct attach_opts *opts;
@@ -562,7 +634,7 @@ static void make_group(void *arg)
 	int code = build(m->draft, m->opts, m->price, NULL, m->dir_fd, &m->report, &err);
 
 	if (!code)
-		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
+		code = grant_access(m->fs, m->dir_fd, &m->opts->access, &err);
 	if (!code && apart_stop())
 		code = err_sys(&err, -EINTR, "cannot attach");
 	if (!code)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "code/plan.h"
@@ -29,6 +30,33 @@ struct budget {
 	uint64_t tried_ns; /* duration of the trial; 0: there was none */
 	uint64_t cost_ns;  /* of the kept functions, of a second of CPU time, by the trial */
 };
+
+/* --- access to counters for other users than the owner -------------------------------------- */
+
+struct access {
+	mode_t mode; /* of the pinned maps: 0600, and 040 or 04 to let others read */
+	uid_t uid;   /* owner of the maps; (uid_t)-1: the caller */
+	gid_t gid;   /* group of the maps; (gid_t)-1: the caller's */
+	bool all;    /* also share slow calls, arguments and calls in progress */
+};
+
+#define ACCESS_PRIVATE                                           \
+	{                                                        \
+		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1 \
+	}
+
+/* True if only the caller can read. */
+static inline bool access_is_private(const struct access *access)
+{
+	return !(access->mode & (S_IRGRP | S_IROTH)) && access->uid == (uid_t)-1 &&
+		access->gid == (gid_t)-1;
+}
+
+/* True if other users than the group of the pins must be able to search the directories. */
+static inline bool access_is_for_others(const struct access *access)
+{
+	return access->mode & S_IROTH || access->uid != (uid_t)-1;
+}
 
 #define BLOCKS_USUAL 262144 /* tracked allocations (default) */
 #define BLOCKS_MAX   16777216

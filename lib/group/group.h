@@ -200,54 +200,11 @@ int group_change(const struct group *g, const struct group_change *change, struc
 DEFINE_CLEANUP(group, struct group *, group_free)
 #define _cleanup_group_ __cleanup(cleanup_group)
 
-/* --- access to counters for other users than the owner -------------------------------------- */
-
-struct access {
-	mode_t mode; /* of the pinned maps: 0600, and 040 or 04 to let others read */
-	uid_t uid;   /* owner of the maps; (uid_t)-1: the caller */
-	gid_t gid;   /* group of the maps; (gid_t)-1: the caller's */
-	bool all;    /* also share slow calls, arguments and calls in progress */
-};
-
-#define ACCESS_PRIVATE                                           \
-	{                                                        \
-		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1 \
-	}
-
-/* True if only the caller can read. */
-bool access_is_private(const struct access *access);
-
-/*
- * Parses the octal mode @text. Only the read permissions of others matter, because the owner can
- * always read and write. Returns 0, -EINVAL for bits that are not permissions, or -EPERM if others
- * could write.
- */
-int access_parse_mode(const char *text, mode_t *ret_mode, struct err *err);
-
-/*
- * Parses USER, USER:GROUP or :GROUP, as names or numbers; an omitted part becomes -1. Returns 0,
- * -ENOENT for an unknown name, or -EINVAL for an empty text.
- */
-int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err);
-
-/*
- * Makes a group readable: the staged directory @dir_fd, its maps of counters (with .all every map),
- * and @fs, the directory of all groups. Directories and links keep their owner, and no other user
- * can write. Does nothing if @access is private. Needs the lock. Returns 0, or -EPERM if the caller
- * cannot change the owner of the maps.
- */
-int access_grant(
-	const struct bpffs *fs, int dir_fd, const struct access *access, struct err *err);
-
 /*
  * Closes the maps of @g that only its owner can read, by the modes of their pins. The caller then
  * sees the same as other users. Returns 0, or -EACCES if the group shares nothing.
  */
 int group_keep_shared(struct group *g, struct err *err);
-
-/* True if the mode of the bpffs itself keeps out the users in @access; *@ret_mode is that mode. */
-bool access_is_blocked(
-	const struct bpffs *fs, const struct access *access, mode_t *ret_mode);
 
 /* --- the filters and the command line of a group, for its owner to read --------------------- */
 
