@@ -17,6 +17,13 @@ attach_spin() { # [OPTION...] FUNCTION
 	fsn attach g --lib "$FIX/spin" --site entry "$@"
 }
 
+# By a calibration of its own, of which a single-step takes 6500 ns.
+fix_calibration() {
+	fsn feature --calibrate
+	sed -i -E 's/:.*/: 0 500 500 0 400 1000 600 0 600 9000 8400 0 600 9100 8500 0 600 9200 8600 0 0 7000 7000 0 6000 8000 2000 0 6000 16000 10000 0 6000 8100 2100 0 6000 8200 2200 0/' \
+		"$CALIBRATION"
+}
+
 # One run: the shortest time of each function is that of its own clock, within 5 % and the
 # error in the manual. Disturbances only add time, so one good call in 300 is enough.
 is_right() {
@@ -163,9 +170,7 @@ assert_right() {
 
 @test "times: attach prints the expected cost of a call per class" {
 	need_bpf
-	fsn feature --calibrate
-	sed -i -E 's/:.*/: 0 500 500 0 400 1000 600 0 600 9000 8400 0 600 9100 8500 0 600 9200 8600 0 0 7000 7000 0 6000 8000 2000 0 6000 16000 10000 0 6000 8100 2100 0 6000 8200 2200 0/' \
-		"$CALIBRATION"
+	fix_calibration
 	attach_spin --exit ret 'spin_emulated_*'
 	# The cost of ret differs between machines; the calibration here is fixed.
 	assert_output_match '^g: 3 functions: 3 at about 9\.00 us a call$'
@@ -521,6 +526,47 @@ shares_add_up() {
 	fsn stats g --json
 	assert_json '.[0].functions[] | select(.name == "leave_fib") | [.calls > 100,
 		.max_noise_ns >= .cost_ns / 20, .max_noise_ns >= .noise_ns * 2]' '[true,true,true]'
+	fsn detach g
+}
+
+# [noise_ns, max_noise_ns] of FUNCTION, which lasts much longer.
+assert_noise() { # FUNCTION WANT
+	fsn stats g --json
+	assert_json ".[0].functions[] | select(.name == \"$1\") | [.noise_ns, .max_noise_ns]" "$2"
+}
+
+@test "times: the first call of each process has the error of mapping a page for probes" {
+	local i
+
+	need_bpf
+	fix_calibration
+	attach_spin --exit return spin_emulated_100us
+	capture "$FIX/spin" 20
+	assert_noise spin_emulated_100us '[2025,32900]'
+	for i in 1 2 3 4; do
+		capture "$FIX/spin" 5
+	done
+	assert_noise spin_emulated_100us '[4462,32900]'
+	fsn detach g
+	attach_spin --exit ret spin_emulated_100us # emulated, and stepped after it is timed
+	capture "$FIX/spin" 20
+	assert_noise spin_emulated_100us '[400,400]'
+	fsn detach g
+	attach_spin --exit ret spin_stepped_100us
+	capture "$FIX/spin" 20
+	assert_noise spin_stepped_100us '[4625,35500]'
+	fsn detach g
+}
+
+@test "times: few calls of a short recursive function are marked" {
+	need_bpf
+	fix_calibration
+	attach_nest --exit return
+	capture "$FIX/nest" 1 recursive
+	fsn stats g --json
+	# About half of all levels are in progress when the innermost call returns.
+	assert_json '.[0].functions[] | select(.name == "emulated_recursive")
+		| [.calls == 10, .noise_ns > 32500 / 3, .max_noise_ns > 32900]' '[true,true,true]'
 	fsn detach g
 }
 

@@ -262,6 +262,55 @@ static double error_of(double slow, uint64_t ns)
 	return (slow - 1 + 1.0 / PROBES_NOISE) * ns;
 }
 
+/* Returns the error of the correction for the probes of @func itself. */
+static double own_error(double slow, const struct group_func *func)
+{
+	return price_noise_ns(func->site) * slow + (slow - 1) * func->overhead_ns;
+}
+
+/* Returns the extra cost of a probe on an instruction that is single-stepped. */
+static uint64_t step_ns(const struct price *price)
+{
+	uint32_t emulated = price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
+		 stepped = price->whole_ns[PRICE_STEPPED][PRICE_COUNT];
+
+	return stepped > emulated ? stepped - emulated : 0;
+}
+
+#define SETUP_STEPS 5
+
+/*
+ * Returns the maximum that the first single-step or return probe of a process takes longer: the
+ * kernel maps a page into the process for it.
+ */
+static uint64_t setup_ns(const struct price *price)
+{
+	return SETUP_STEPS * step_ns(price);
+}
+
+/* True if the probes of @func may map that page before the duration is measured. */
+static bool sets_up_inside(const struct group_func *func)
+{
+	return func->in_file && (func->site == PRICE_STEPPED || func->end == PRICE_RETURN);
+}
+
+/*
+ * Returns the share of the calls of @f that may be the first ones of their processes, with all levels
+ * of a recursion that are then in progress.
+ */
+static double first_share(const struct stats_func *f)
+{
+	uint64_t cnt = 0, returns = 0, outer = stats_func_outer(f);
+	double depth = f->nested && outer ? (double)f->n.total_ns / outer : 1, share;
+
+	for (size_t i = 0; i < f->proc_cnt; i++) {
+		cnt += f->procs[i].n.returns != 0;
+		returns += f->procs[i].n.returns;
+	}
+	share = cnt ? depth * cnt / returns : depth / f->n.returns;
+	return share < 1 ? share : 1;
+}
+
 /*
  * Sets the error of the durations of @f: of the corrections for its own probes and for probes of
  * nested calls. If the on-CPU time of a call is within this error, its waiting time is not
@@ -271,19 +320,32 @@ static void set_noise(
 	const struct price *price, const struct group_func *func, struct stats_func *f)
 {
 	double slow = slowdown(price->run_ns[func->site], func->end, &f->n);
-	uint64_t noise = f->overhead_ns ? price_noise_ns(func->site) : 0, returns = f->n.returns;
+	uint64_t noise = f->overhead_ns ? price_noise_ns(func->site) : 0, returns = f->n.returns,
+		 setup = f->most_ns || sets_up_inside(func) ? setup_ns(price) : 0;
 
 	f->noise_ns = f->max_noise_ns = noise;
 	if (!noise || !returns)
 		return;
-	noise = noise * slow + (slow - 1) * f->overhead_ns;
-	f->max_noise_ns = noise + error_of(slow, f->most_ns);
-	noise += error_of(slow, stats_signed(f->n.probes_ns) / returns);
+	noise = own_error(slow, func);
+	f->max_noise_ns = noise + error_of(slow, f->most_ns) + setup;
+	noise += error_of(slow, stats_signed(f->n.probes_ns) / returns) + first_share(f) * setup;
 	if (stats_less(stats_func_self(f), f->n.waited_ns) / returns < noise)
 		noise += f->n.waited_ns / returns;
 	f->noise_ns = noise;
 	if (f->max_noise_ns < noise)
 		f->max_noise_ns = noise;
+}
+
+/* Processes have been read, because each has a first call. */
+static void noise_make(const struct group *g, struct stats *s)
+{
+	const struct price price = group_info(g).price;
+
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		const struct group_func func = group_func(g, i);
+
+		set_noise(&price, &func, &s->funcs[i]);
+	}
 }
 
 /* A kind of entry that was not calibrated has no cost. */
@@ -302,7 +364,6 @@ static void func_price(const struct group *g, const struct price *price, struct 
 	f->nested = in_thread && g->meta.options & FSN_OPT_NESTING;
 	f->split = in_thread && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
-	set_noise(price, &func, f);
 	if (f->priced)
 		f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
 }
@@ -491,6 +552,7 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_rows(g, view, s, &raw.rows);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
+	noise_make(g, s);
 	stats_read_gpus(g, s);
 	stats_read_sleeps(g, view, s);
 	health_make(view, s);
@@ -700,15 +762,6 @@ static bool read_accounted(const struct group *group, uint64_t *ns)
 static uint64_t end_ns(const uint32_t *whole_ns, enum price_end end)
 {
 	return whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT] : 0;
-}
-
-/* Returns the extra cost of a probe on an instruction that is single-stepped. */
-static uint64_t step_ns(const struct price *price)
-{
-	uint32_t emulated = price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
-		 stepped = price->whole_ns[PRICE_STEPPED][PRICE_COUNT];
-
-	return stepped > emulated ? stepped - emulated : 0;
 }
 
 /* Counts hits of exit probes, without returns that another function's probe has observed. */
