@@ -83,6 +83,34 @@ left_nothing() {
 	fsn detach g
 }
 
+has_shares() {
+	"$FUNCSNOOP" stats g --all | grep -q 'TIME%'
+}
+
+@test "overhead: functions left out are rows of the table, with their rate, and nothing has a share" {
+	local rate
+
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5%
+	rate=$(sed -n "s/.*'rate_hot' (\([0-9]*\) calls.*/\1/p" <<<"$output")
+	fsn stats g --all
+	# Rates below 100 have a digit more.
+	assert_eq "$(awk '$1 == "rate_hot" { print int($2) }' <<<"$output")" "$rate"
+	assert_output_match '^rate_hot +[0-9.]+/s +left out( +-)*$'
+	refute_output_match 'TIME%'
+	fsn stats g --by library
+	refute_output_match 'TIME%'
+	fsn stats g --all --format csv
+	refute_output_match 'rate_hot'
+	assert_output_match ',time_percent,'
+	fsn detach g
+	fsn attach g rate_cold --lib "$RATES"
+	poll_until has_shares
+	stop_bg rates
+	fsn detach g
+}
+
 # Otherwise the calls of some milliseconds would be spread over more than a second. Best of five,
 # because the program may not run for 25 ms.
 @test "overhead: rates do not include the time that linking takes" {
@@ -429,9 +457,11 @@ group_counts() {
 		}
 	END
 	fsn run "$BATS_TEST_TMPDIR/own:*next_of_them*" -- "$BATS_TEST_TMPDIR/own"
-	assert_stderr_match '^no function to show: 1 function was left out at the overhead limit$'
+	assert_stderr_match '^.{12,80}  +[0-9.]+/s  +left out$'
 	assert_stderr_match "1 more function left out meanwhile: '.{12,40}' \([0-9]+ calls/s\)"
 	refute_stderr_match 'no function of it was called'
+	fsn run "$BATS_TEST_TMPDIR/own:*next_of_them*" --show hist -- "$BATS_TEST_TMPDIR/own"
+	assert_stderr_match '^no function to show: 1 function was left out at the overhead limit$'
 }
 
 link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and later do

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 15
+#define FSN_LAYOUT 16
 
 /* --- counters ------------------------------------------------------------------------------ */
 

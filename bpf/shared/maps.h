@@ -99,6 +99,7 @@ struct fsn_lib {
 struct fsn_func {
 	char label[FSN_LABEL_LEN]; /* its name, truncated, for dumps of this map */
 	unsigned long long offset, site_offset;
+	unsigned long long calls_per_s; /* before its probes were removed */
 	unsigned int lib;
 	unsigned int exit; /* enum fsn_exit */
 	unsigned int name, symbol, demangled;

@@ -36,13 +36,12 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 	fputc('\n', f);
 }
 
-/* Functions that no table shows, because they were left out after the attach. */
-static size_t left_out(const struct stats *s)
+static size_t left_out(const struct group *group)
 {
-	size_t cnt = 0;
+	__cleanup(group_left_done) struct group_left left;
+	size_t cnt;
 
-	for (size_t i = 0; i < s->func_cnt; i++)
-		cnt += group_func(s->group, s->funcs[i].fn).limit == LIMIT_LEFT_OUT;
+	free(group_left_out(group, &left, &cnt));
 	return cnt;
 }
 
@@ -287,10 +286,12 @@ static int table_group(
 {
 	const struct view *view = r->view;
 	_cleanup_grid_ struct grid grid = {};
-	size_t out;
+	size_t out = left_out(rg->s->group);
 
 	report_begin_grid(r, &grid);
 	grid.is_table = true;
+	if (out) /* shares of the other functions would pass for shares of the program */
+		grid_hide(&grid, FIGURE_TIME);
 	print_head(r, rg, f);
 	if (rg->diff && !(r->view->flags & VIEW_STACKS))
 		diff_summary(rg, f);
@@ -299,8 +300,7 @@ static int table_group(
 		return grid.code;
 	if (r->history)
 		history_trends(r->history, group_info(rg->s->group).name, !r->choice->top, &grid);
-	out = grid.row_cnt || rg->func_cnt ? 0 : left_out(rg->whole);
-	if (out) {
+	if (out && !grid.row_cnt && !rg->func_cnt) {
 		fprintf(f, "no function to show: %s left out at the overhead limit\n",
 			counted(out, "function was", "functions were").text);
 	} else if (!grid.row_cnt) {

@@ -46,6 +46,15 @@ void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
 	}
 }
 
+void grid_hide(struct grid *grid, enum figure_id id)
+{
+	size_t first = grid->column_cnt - grid->figure_cnt;
+
+	for (size_t i = 0; i < grid->figure_cnt; i++)
+		if (grid->figures[i] == id)
+			grid->columns[first + i].where = GRID_CSV;
+}
+
 static void add_row(struct grid *grid)
 {
 	grid->marks = array_grow(grid->marks, grid->row_cnt, sizeof(*grid->marks));

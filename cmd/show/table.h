@@ -89,6 +89,9 @@ struct grid {
 	bool is_table;     /* for readers; else for CSV */
 };
 
+/* Leaves the column of figure @id out of tables. */
+void grid_hide(struct grid *grid, enum figure_id id);
+
 /* Begins a grid with @cnt columns of labels, and those of each of @uses up to USE_NONE. */
 void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
 	const enum figure_use *uses);

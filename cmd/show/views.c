@@ -28,12 +28,45 @@ static uint64_t all_samples(const struct report_group *rg)
 
 /* --- by function and library ---------------------------------------------------------------- */
 
+#define LEFT_OUT_MAX 10 /* rows, unless --all or --top has another number */
+
+static void add_left_out(struct grid *grid, const char *name, const char *library, const char *rate)
+{
+	grid_text(grid, name);
+	grid_text(grid, library);
+	for (size_t i = 0; i < grid->figure_cnt; i++)
+		grid_text(grid, grid->figures[i] == FIGURE_CALLS ? rate
+				: grid->figures[i] == FIGURE_TOTAL ? "left out"
+								   : NULL);
+}
+
+/* Adds a row for each function that was left out, with its last known rate in place of its calls. */
+static void fill_left_out(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	size_t top = r->choice->top ? r->choice->top : r->choice->all ? SIZE_MAX : LEFT_OUT_MAX, cnt;
+	__cleanup(group_left_done) struct group_left left;
+	_cleanup_free_ struct group_func *funcs = group_left_out(rg->s->group, &left, &cnt);
+	char rate[TEXT_NUM_LEN], text[TEXT_NUM_LEN + 8];
+
+	for (size_t i = 0; i < cnt && i < top; i++) {
+		snprintf(text, sizeof(text), "%s/s", grid_rate(funcs[i].calls_per_s, rate));
+		add_left_out(grid, funcs[i].name, funcs[i].library, text);
+	}
+	if (cnt > top) {
+		snprintf(text, sizeof(text), "%zu more", cnt - top);
+		add_left_out(grid, text, NULL, NULL);
+	}
+}
+
 static void fill_function(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	struct figure_scope scope = scope_of(rg);
 	struct figures f;
 
+	if (grid->is_table)
+		fill_left_out(grid, r, rg);
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		struct group_func func = group_func(rg->s->group, rg->funcs[i]->fn);
 

@@ -471,6 +471,7 @@ static void mark_left_out(const struct shed *s, uint32_t *limits, bool undo)
 		if (!undo)
 			limits[i] = f.limit;
 		f.limit = undo ? limits[i] : LIMIT_LEFT_OUT;
+		f.calls_per_s = s->funcs[i].calls_per_s;
 		(void)!bpf_map_update_elem(fd, &i, &f, 0);
 	}
 }

@@ -440,6 +440,7 @@ static void describe_left_out(struct description *d, const struct draft *draft)
 		write_line(f, t->object->path);
 		fprintf(f, "%" PRIx64 "\n", t->offset);
 		write_line(f, t->refused);
+		fprintf(f, "%" PRIu64 "\n", t->calls_per_s);
 	}
 	xmemstream_end(f);
 	d->left_out = strtab_add(&d->text, text);

@@ -494,12 +494,40 @@ bool group_next_left(const struct group *g, struct group_left *left, struct grou
 	ret_func->library = next_line(left);
 	ret_func->offset = strtoull(next_line(left), NULL, 16);
 	*ret_why = next_line(left);
+	ret_func->calls_per_s = strtoull(next_line(left), NULL, 10);
 	return true;
 }
 
 void group_left_done(struct group_left *left)
 {
 	free(left->text);
+}
+
+DEFINE_ORDER(compare_rates, struct group_func,
+	FALLING(calls_per_s) ?: strcmp(x->name, y->name))
+
+struct group_func *group_left_out(
+	const struct group *g, struct group_left *ret_left, size_t *ret_cnt)
+{
+	struct group_func *funcs = NULL, f;
+	const char *why;
+	size_t cnt = 0;
+
+	*ret_left = (struct group_left) {};
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		if (g->funcs[i].limit != LIMIT_LEFT_OUT)
+			continue;
+		funcs = array_grow(funcs, cnt, sizeof(*funcs));
+		funcs[cnt++] = group_func(g, i);
+	}
+	while (group_next_left(g, ret_left, &f, &why)) {
+		funcs = array_grow(funcs, cnt, sizeof(*funcs));
+		funcs[cnt++] = f;
+	}
+	if (cnt)
+		qsort(funcs, cnt, sizeof(*funcs), compare_rates);
+	*ret_cnt = cnt;
+	return funcs;
 }
 
 /* --- the description that a group stores --------------------------------------------------- */
@@ -610,6 +638,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.end = f->end % PRICE_ENDS,
 		.overhead_ns = overhead_of(g, f),
 		.limit = f->limit % LIMIT_CNT,
+		.calls_per_s = f->calls_per_s,
 		.types_why = text_or_null(g, f->types_why),
 		.aliases = text_or_null(g, f->aliases),
 	};

@@ -67,6 +67,7 @@ struct group_func {
 	enum price_end end;   /* the most expensive of its exit probes */
 	uint32_t overhead_ns; /* correction of each measured time */
 	enum limit limit;    /* what is not traced, to keep the budget */
+	uint64_t calls_per_s; /* before it was left out */
 	const char *types_why; /* source of its types, or why they are not known; or NULL */
 	const char *aliases; /* its other names, each with a newline; or NULL */
 };
@@ -123,8 +124,8 @@ const char *group_name(const struct group *g);
 
 /*
  * Iterates over the functions that were left out to keep the budget. .at is 0 at the start. Returns
- * false after the last function. Sets .name, .symbol, .library, .offset and .limit of @ret_func,
- * and *@ret_why to the reason. The strings are valid until the next call.
+ * false after the last function. Sets .name, .symbol, .library, .offset, .limit and .calls_per_s of
+ * @ret_func, and *@ret_why to the reason. The strings are valid until group_left_done().
  */
 struct group_left {
 	uint32_t at;
@@ -133,6 +134,13 @@ struct group_left {
 bool group_next_left(const struct group *g, struct group_left *left, struct group_func *ret_func,
 	const char **ret_why);
 void group_left_done(struct group_left *left);
+
+/*
+ * Returns all functions that were left out, at the attach or later, those with the most calls per
+ * second first. The caller frees the array; its strings are valid until group_left_done(@ret_left).
+ */
+struct group_func *group_left_out(
+	const struct group *g, struct group_left *ret_left, size_t *ret_cnt);
 
 /* Returns the name of function @fn for output. */
 const char *group_func_name(const struct group *g, uint32_t fn);
