@@ -28,7 +28,7 @@ static const struct part {
 } parts[] = {
 	{ "On CPU: functions, by samples", { "cpu", "--by", "flat", "--top", ROWS } },
 	{ "Off CPU: where threads waited",
-		{ "off-cpu", "--by", "stack" } },
+		{ "off-cpu", "--by", "stack", "--top", ROWS } },
 	{ "System calls, by time", { "syscalls", "--top", ROWS } },
 };
 

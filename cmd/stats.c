@@ -171,6 +171,13 @@ static uint64_t elapsed(const struct stats *now, const struct stats *was)
 	return now->read_ns > now->since_ns ? now->read_ns - now->since_ns : 0;
 }
 
+/* True if the rows are those of stacks, and not of functions. */
+static bool shows_stacks(const struct stats_options *o)
+{
+	return o->view->flags & VIEW_STACKS && !(o->view->flags & VIEW_DIFF) &&
+		!(o->format->flags & (FORMAT_JSON | FORMAT_STACKS));
+}
+
 static int add_group(const struct stats_options *o, const struct reading *reading,
 	size_t i, const struct reading *before, struct report_group *rg)
 {
@@ -207,8 +214,9 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		if (code)
 			return code;
 	}
-	/* By key, .top is of each function's rows; in metrics it is of their series. */
-	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))
+	/* By key, .top is of each function's rows, in trees of nodes; in metrics it is of series. */
+	if (choice.by_cnt || shows_stacks(o) ||
+		(o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))
 		choice.top = 0;
 	report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
 	return 0;

@@ -780,6 +780,27 @@ python_of() { # GROUP FUNCTION
 	fsn detach st
 }
 
+@test "stacks: --top N keeps the N heaviest rows of a tree" {
+	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain plain plain thread sort
+	for top in 1 2 3; do
+		fsn stats st --by stack --sort calls --top $top
+		assert_eq "$(grep -c '^ *[0-9.]* .* [0-9]' <<<"$(sed '1,/^SHARE/d' <<<"$output")")" $top
+	done
+	assert_output_match ' main > st_case '
+	refute_output_match 'st_sort|st_thread'
+	fsn stats st --by stack --sort calls --top 4 --format csv
+	assert_eq "${#lines[@]}" 5
+	fsn detach st
+}
+
+@test "stacks: a system call and the library's function of that name are one frame" {
+	fsn run s:getgroups --by stack --format folded -o "$BATS_TEST_TMPDIR/folded" -- id -G
+	output=$(<"$BATS_TEST_TMPDIR/folded")
+	assert_output_match ';getgroups [0-9]+$'
+	refute_output_match ';getgroups;getgroups'
+}
+
 @test "stacks: --diff compares stacks in a tree, folded lines, CSV, JSON and a flame graph" {
 	local before=$BATS_TEST_TMPDIR/before page=$BATS_TEST_TMPDIR/page.html
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --count

@@ -63,7 +63,7 @@ shares() {
 		capture "$copy" if=/dev/zero of=/dev/null bs=1M count=500
 	done
 	fsn stats c --by process
-	assert_output_match '^ +PID +COMMAND +STATE +SHARE +USER% +KERNEL% +CALLS$'
+	assert_output_match '^ +PID +COMMAND +STATE +SHARE +USER% +KERNEL% +SAMPLES$'
 	refute_stderr_match 'stacks are complete'
 	assert_eq "$("$FUNCSNOOP" stats c --by process --format csv | awk -F, '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "functions") at = i }
@@ -77,7 +77,26 @@ shares() {
 		"$burn" -c 'for ((i = 0; i < 100000; i++)); do :; done'
 	done
 	fsn stats c --by process
-	assert_output_match '^ +PID +COMMAND +STATE +SHARE +CALLS$'
+	assert_output_match '^ +PID +COMMAND +STATE +SHARE +SAMPLES$'
 	assert_output_match '^ *[0-9]+ +own-burn +ended +[0-9.]+ +[0-9]+$'
+	fsn detach c
+}
+
+@test "cpu: a table of few samples says how few, one of none why, in one line" {
+	local all
+
+	capture "$FUNCSNOOP" run cpu --top 1 --by stack -o "$BATS_TEST_TMPDIR/out" -- "$FIX/waits" burn 5
+	output=$(<"$BATS_TEST_TMPDIR/out")
+	all=$(awk '$1 == "100.0" && !n++ { print $(NF - 1) }' <<<"$output")
+	if [[ -z $all ]]; then
+		assert_eq "$(sed 1d <<<"$output")" "no thread was on a CPU when a sample was taken"
+	elif ((all < 50)); then
+		assert_output_match "^shares are rough: $all samples?$"
+	else
+		refute_output_match 'rough'
+	fi
+	fsn attach c cpu --if comm==own-none
+	fsn stats c
+	assert_eq "$(sed 1d <<<"$output")" "no thread was on a CPU when a sample was taken"
 	fsn detach c
 }

@@ -32,7 +32,8 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 		fprintf(f, "%s since %s", group_info(rg->s->group).name,
 			text_time(rg->s->since_ns, when));
 	if (r->view->flags & VIEW_PACE && calls && report_rate(rg, calls, &per_s))
-		fprintf(f, ", %s calls/s", grid_rate(per_s, rate));
+		fprintf(f, ", %s %s/s", grid_rate(per_s, rate),
+			report_is_sampled(rg) ? "samples" : "calls");
 	fputc('\n', f);
 }
 
@@ -48,17 +49,17 @@ static size_t left_out(const struct group *group)
 /* Explains why nothing was counted: no process maps the library, or none has called it. */
 static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 {
-	char when[TEXT_NUM_LEN];
+	char when[TEXT_NUM_LEN], attached[TEXT_NUM_LEN];
 
-	fprintf(f, "attached since %s\n", text_time(s->attached_ns, when));
+	text_time(s->attached_ns, attached);
+	if (strcmp(attached, text_time(s->since_ns, when)) != 0)
+		fprintf(f, "attached since %s\n", attached);
 	for (uint32_t i = 0; i < group_info(s->group).lib_cnt; i++) {
 		_cleanup_free_ char *path = text_escape(group_lib(s->group, i));
 		size_t cnt = 0;
 		pid_t pid = 0;
 		int code = group_lib_mappers(s->group, i, procs, &cnt, &pid, NULL);
 
-		if (!strcmp(path, "[cpu]"))
-			fprintf(f, "no thread was on a CPU when a sample was taken\n");
 		if (path[0] == '[') /* the kernel */
 			continue;
 		if (group_lib_stale(s->group, i))
@@ -278,6 +279,19 @@ static void print_recursed(const struct report *r, const struct report_group *rg
 	}
 }
 
+#define FEW_SAMPLES 50
+
+/* A share of few samples can be far from that of the time. */
+static void print_few(const struct report_group *rg, FILE *f)
+{
+	uint64_t samples = report_samples(rg);
+
+	if (samples && samples < FEW_SAMPLES)
+		fprintf(f, "shares are rough: %s\n", counted(samples, "sample", "samples").text);
+}
+
+static const char no_sample[] = "no thread was on a CPU when a sample was taken";
+
 static const char not_kept[] =
 	"who called whom is not known: it was attached with --without nesting, or calls are sampled";
 
@@ -304,14 +318,17 @@ static int table_group(
 		fprintf(f, "no function to show: %s left out at the overhead limit\n",
 			counted(out, "function was", "functions were").text);
 	} else if (!grid.row_cnt) {
-		fprintf(f, "%s\n", rg->tree && !rg->s->paths ? not_kept : view->none);
-		if (!rg->func_cnt && !r->interval_ns)
+		fprintf(f, "%s\n", rg->tree && !rg->s->paths  ? not_kept
+				: report_is_sampled(rg) && !rg->func_cnt ? no_sample
+									 : view->none);
+		if (!rg->func_cnt && !r->interval_ns && !r->of_command)
 			explain_empty(rg->whole, procs, f);
 	} else if (view->text) {
 		view->text(r, rg, f);
 	} else {
 		grid_print(&grid, r->g, r->plain, f);
 	}
+	print_few(rg, f);
 	if (view->flags & VIEW_REST)
 		print_foot(r, rg, f);
 	if (grid.row_cnt && view->flags & VIEW_COST) {

@@ -105,6 +105,19 @@ bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
 	return true;
 }
 
+bool report_is_sampled(const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
+		if (!group_func(rg->s->group, rg->s->funcs[i].fn).is_sample)
+			return false;
+	return rg->s->func_cnt;
+}
+
+uint64_t report_samples(const struct report_group *rg)
+{
+	return report_is_sampled(rg) ? stats_all_calls(rg->s) : 0;
+}
+
 bool report_cost(const struct report_group *rg, uint64_t *ret_ns)
 {
 	for (size_t i = 0; i < rg->s->func_cnt; i++)
@@ -257,6 +270,22 @@ static bool is_offered(const struct report *r)
 	return false;
 }
 
+/* Titles of columns in a report where all that is counted are samples. */
+static void title_samples(const struct report *r, struct grid *grid)
+{
+	for (size_t i = 0; i < r->cnt; i++)
+		if (!report_is_sampled(&r->group[i]))
+			return;
+	for (size_t c = 0; r->cnt && c < grid->column_cnt; c++) {
+		const char **title = &grid->columns[c].title;
+
+		if (*title && !strcmp(*title, "CALLS"))
+			*title = "SAMPLES";
+		else if (*title && !strcmp(*title, "CALLS/S"))
+			*title = "SAMPLES/S";
+	}
+}
+
 void report_begin_grid(const struct report *r, struct grid *grid)
 {
 	struct grid_column labels[GRID_COLUMNS];
@@ -279,6 +308,7 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 				TABLE_RIGHT, false, GRID_SOME, 0 };
 	}
 	grid_begin(grid, labels, cnt, r->view->uses);
+	title_samples(r, grid);
 	grid->sum_cnt = cnt - sums;
 }
 

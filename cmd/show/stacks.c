@@ -166,6 +166,14 @@ static int stack_key(const struct report_group *rg)
 	return key >= 0 || !rg->s->keys_known ? key : group_keys_find(&rg->keys, "waker_stack");
 }
 
+/* True if the innermost frame of @stack is the library's function of the system call @func. */
+static bool is_wrapped(const struct report_group *rg, const struct group_func *func,
+	const struct stats_row *row, const struct stack *stack)
+{
+	return stack->cnt && !strcmp(func->kind, "syscall") &&
+		!strcmp(stacks_name(rg->stacks, stack->frames[0], row->pid), func->name);
+}
+
 /*
  * Returns the innermost frame to add to a stack: the called function, or the launched kernel of a
  * GPU. NULL if the stack already has it, or is that of a thread which ended the call of another.
@@ -174,12 +182,15 @@ static const char *innermost(const struct report_group *rg, const struct stats_f
 	const struct stats_row *row, const struct stack *stack)
 {
 	const struct group *g = rg->s->group;
+	const struct group_func func = group_func(g, f->fn);
 
 	if (stack->cnt && group_keys_find(&rg->keys, "stack") < 0)
 		return NULL;
 	if (group_info(g).gpu && row->kernel)
 		return row->kernel;
-	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
+	if (is_wrapped(rg, &func, row, stack))
+		return NULL;
+	return func.is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
 }
 
 /* Cuts @stack at the frame of @f, to leave the part inside the call that blocked. */
@@ -435,7 +446,7 @@ uint32_t trie_order(struct trie *t, enum figure_id sort)
 
 static bool is_shown(const struct trie *t, const struct node *n)
 {
-	return t->all && 1e6 * (double)n->value >= t->min_share * (double)t->all;
+	return t->all && n->value >= t->least && 1e6 * (double)n->value >= t->min_share * (double)t->all;
 }
 
 /* So far in as there are branches above it: a chain of calls goes straight down. */
@@ -547,16 +558,50 @@ static uint32_t trie_begin(
 	return at == NO_NODE || is_shown(t, &t->nodes[at]) ? at : trie_next(t, at);
 }
 
+DEFINE_POINTER_ORDER(compare_heavy, struct node, FALLING(value))
+
+/*
+ * Limits the tree @t of @grid from node @at to its @top heaviest rows. They are a tree: no node
+ * is heavier than its caller. Returns how many rows with the least value are among them.
+ */
+static size_t trie_limit(struct trie *t, uint32_t at, size_t top, const struct grid *grid)
+{
+	_cleanup_free_ struct node **rows = xcalloc(t->cnt + 1, sizeof(struct node *));
+	size_t cnt = 0, least = 0;
+
+	for (; at != NO_NODE; at = trie_next(t, at)) {
+		uint32_t next;
+
+		rows[cnt++] = &t->nodes[at];
+		while (grid->is_table && (next = only_below(t, at)) != NO_NODE)
+			at = next;
+	}
+	if (cnt <= top)
+		return cnt;
+	qsort(rows, cnt, sizeof(struct node *), compare_heavy);
+	t->least = rows[top - 1]->value;
+	while (least < top && rows[top - 1 - least]->value == t->least)
+		least++;
+	return least;
+}
+
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg),
 		.folds = grid->is_table && !r->choice->all };
-	enum figure_id sort;
+	size_t least = SIZE_MAX;
+	uint32_t at;
 
 	each_stack_row(rg, trie_take, &t);
-	sort = sort_of_tree(&t, r, rg);
-	for (uint32_t at = trie_begin(&t, r->choice, sort); at != NO_NODE; at = trie_next(&t, at))
+	at = trie_begin(&t, r->choice, sort_of_tree(&t, r, rg));
+	if (r->choice->top)
+		least = trie_limit(&t, at, r->choice->top, grid);
+	for (; at != NO_NODE; at = trie_next(&t, at)) {
+		if (t.nodes[at].value == t.least && !least)
+			continue;
+		least -= t.nodes[at].value == t.least;
 		fill_node(grid, rg, &t, &at);
+	}
 }
 
 /* --- as a flat profile ------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ struct trie {
 	bool none;           /* .sort is calls, because the requested metric is not known */
 	bool holds;         /* live memory is known */
 	uint32_t min_share; /* in millionths; the tree omits nodes with less */
+	uint64_t least;     /* value; the tree omits nodes with less */
 	bool split;         /* on-CPU, runnable and blocked times are known */
 	bool folds;         /* omit frames that all stacks have */
 };

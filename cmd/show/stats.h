@@ -67,6 +67,12 @@ struct report_group {
 /* Converts @cnt to a rate per second over the time of @rg. Returns false if that time is 0. */
 bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s);
 
+/* True if what @rg counts are samples of CPUs. */
+bool report_is_sampled(const struct report_group *rg);
+
+/* Returns the samples that shares are of. 0: the group has functions. */
+uint64_t report_samples(const struct report_group *rg);
+
 /* Stores the probe overhead in the time of @rg. Returns false if it is not known. */
 bool report_cost(const struct report_group *rg, uint64_t *ret_ns);
 

@@ -17,15 +17,6 @@ static struct figure_scope scope_of(const struct report_group *rg)
 		.cost_ns = stats_all_cost(rg->s) };
 }
 
-/* The samples that shares are of. 0: the group has functions. */
-static uint64_t all_samples(const struct report_group *rg)
-{
-	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		if (!group_func(rg->s->group, rg->s->funcs[i].fn).is_sample)
-			return 0;
-	return stats_all_calls(rg->s);
-}
-
 /* --- by function and library ---------------------------------------------------------------- */
 
 #define LEFT_OUT_MAX 10 /* rows, unless --all or --top has another number */
@@ -406,7 +397,7 @@ static void fill_process(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_free_ struct process *all = NULL;
-	struct figure_scope scope = { .all_samples = all_samples(rg) };
+	struct figure_scope scope = { .all_samples = report_samples(rg) };
 	struct process ended = collect_ended(rg->s), sum = {};
 	struct figures values;
 	size_t cnt = 0;
@@ -533,7 +524,7 @@ static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
 	struct figure_scope scope = { rg->elapsed_ns, keyed_time(r, rg), stats_all_cost(rg->s),
-		all_samples(rg) };
+		report_samples(rg) };
 	struct figures values;
 
 	fill_sums(grid, r, rg, f->fn, row);
