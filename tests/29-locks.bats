@@ -131,11 +131,17 @@ lock.acquire(timeout=0.05)'
 
 @test "locks: run shows stacks next to other keys, in rows of both" {
 	cp "$FIX/contend" "$BATS_TEST_TMPDIR/own-contend"
-	fsn run s:futex:wait --if comm==wanter --by stack,lock -o "$BATS_TEST_TMPDIR/out" \
-		-- "$BATS_TEST_TMPDIR/own-contend" 2
-	output=$(<"$BATS_TEST_TMPDIR/out")
-	assert_output_match '^FUNCTION +LOCK +STACK '
-	assert_output_match '^futex:wait +near_lock +[^ ]+ < [^ ]+ .* +2 '
+	local by
+
+	for by in '--by stack,lock' '--by lock --by stack' '--by stack --by lock'; do
+		# shellcheck disable=SC2086	# words
+		fsn run s:futex:wait --if comm==wanter $by -o "$BATS_TEST_TMPDIR/out" \
+			-- "$BATS_TEST_TMPDIR/own-contend" 2
+		output=$(<"$BATS_TEST_TMPDIR/out")
+		assert_output_match '^FUNCTION +(LOCK +STACK|STACK +LOCK) '
+		assert_output_match '^futex:wait .*near_lock.* +2 '
+		assert_output_match ' [^ ]+ < [^ ]+ '
+	done
 }
 
 @test "locks: rows have the stack of the waiting thread and of the one that ends the wait" {

@@ -529,18 +529,22 @@ int read_view(void *at, const struct option_row *opt, char *arg, struct err *err
 }
 
 /*
- * Reads a view, or keys, which are checked when the groups are open. A repeated --by adds keys: each
- * of .choice.by is a part of .by.
+ * Reads a view, or keys, which are checked when the groups are open. A repeated --by adds keys, and
+ * 'stack' is one next to others: each of .choice.by is a part of .by.
  */
 int read_by(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stats_options *o = at;
-	const struct view *view = view_find(arg);
+	const struct view *view = view_find(arg), *stack = view_find("stack");
 	char *one, *rest, words[WORDS_LEN];
 	int code = 0;
 
-	if (view && view->flags & VIEW_BY)
+	if (view && view->flags & VIEW_BY && !(view == stack && o->by_text))
 		return set_view(o, arg, err);
+	if (o->view_set && o->view == stack) {
+		o->by_text = xstrdup(stack->name);
+		o->view_set = false;
+	}
 	if (!o->diff_path)
 		code = set_view(o, "key", err);
 	if (code)
