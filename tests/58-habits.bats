@@ -38,6 +38,14 @@ hinted() { # COMMAND
 	assert_stderr_match "^hint: run 'funcsnoop run cpu --by stack -- ls -l'$"
 	fsn -s 2 stat -p 17
 	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 -p 17'$"
+	fsn -s 2 offcputime -p 17 1
+	assert_stderr_match "^hint: run 'funcsnoop run off-cpu -p 17 --by stack -d 1'$"
+	fsn -s 2 funclatency c:malloc -p 17 1 10
+	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --show hist -p 17 -d 1'$"
+	fsn -s 2 biolatency 1
+	assert_stderr_match "^hint: run 'funcsnoop run s:fsync .* -d 1 --show hist'$"
+	fsn -s 2 report 1
+	assert_stderr_match "^hint: run 'funcsnoop stats'$"
 	fsn -s 2 trace c:malloc
 	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --stream'$"
 	fsn -s 2 funclatency c:malloc -p 17
@@ -70,6 +78,9 @@ hinted() { # COMMAND
 		fsn $line -- "$FIX/call" add 7
 		assert_stderr_match '^fix_add +7 |count = 7$|^100[.]0 +(.* > )?fix_add +7 '
 	done
+	hinted biolatency
+	fsn ${line/ -d 10/} -- dd if=/dev/zero of="$BATS_TEST_TMPDIR/file" count=1 conv=fsync status=none
+	assert_stderr_match '^Function = fsync$'
 	hinted probe
 	line=${line/GROUP/g}
 	fsn ${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
@@ -154,7 +165,12 @@ hinted() { # COMMAND
 	fsn list targets 's:get*'
 	need_option "-c true" "did you mean 'run syscalls'?"
 	fsn run syscalls -- true
-	need_option "-e x" "did you mean 'run'?"
+	need_option "-e openat" "did you mean 'funcsnoop run s:openat'?"
+	need_option "-e s:openat" "did you mean 'funcsnoop run s:openat'?"
+	fsn -s 2 -e 'kprobe:x { }'
+	assert_stderr_match "^funcsnoop: unknown option '-e'; did you mean 'run'[?]$"
+	fsn -s 2 -e
+	assert_stderr_match "^funcsnoop: unknown option '-e'; did you mean 'run'[?]$"
 	fsn -s 2 stats -e
 	assert_stderr_match "^funcsnoop stats: unknown option '-e'$"
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/util.h"
 #include "cli/cmd.h"
 
@@ -33,7 +34,7 @@ static const struct habit {
 	{ "opensnoop", "run s:openat --stream" },
 	{ "statsnoop", "run files --stream" },
 	{ "killsnoop", "run s:kill --stream" },
-	{ "biolatency", "run t:block:block_rq_complete -d 10" },
+	{ "biolatency", "run s:fsync s:fdatasync s:pread64 s:pwrite64 -d 10 --show hist" },
 	{ "tcpconnect", "run s:connect --stream" },
 	{ "gethostlatency", "run dns -d 10 --show hist" },
 	{ "tplist", "list targets u:LIB" },
@@ -92,14 +93,28 @@ static char *const *skip_options(char *const *words)
 	return words;
 }
 
-/* The line of a habit, with the process or the command of the line typed. */
+/* "-d TIME" in the line of a habit: TIME seconds are all, or the length of an interval. */
+static void habit_time(const char *time, char *buf, size_t size)
+{
+	char *at = strstr(buf, " -d 10"), *rest = at ? at + strlen(" -d 10") : NULL;
+	_cleanup_free_ char *line = NULL;
+
+	if (!time || strncmp(buf, "run ", 4))
+		return;
+	line = at ? xasprintf("%.*s -d %s%s", (int)(at - buf), buf, time, rest)
+		  : xasprintf("%s -d %s", buf, time);
+	snprintf(buf, size, "%s", line);
+}
+
+/* The line of a habit, with the process, the time or the command of the line typed. */
 static void habit_text(const char *line, char *const *words, char *buf, size_t size)
 {
 	const char *at = strstr(line, "PID"), *func = strstr(line, "LIB:FUNCTION"), *pid;
 	char *const *given = skip_options(words);
 	char with[192];
 
-	if (given && given[0] && habit_command(line, given, buf, size))
+	if (given && given[0] && given[0][strspn(given[0], "0123456789")] &&
+		habit_command(line, given, buf, size))
 		return;
 	if (func && given && given[0] && strchr(given[0], ':')) {
 		snprintf(with, sizeof(with), "%.*s%s%s", (int)(func - line), line, given[0],
@@ -114,6 +129,7 @@ static void habit_text(const char *line, char *const *words, char *buf, size_t s
 		snprintf(buf, size, "%s -p %s", line, pid);
 	else
 		snprintf(buf, size, "%s", line);
+	habit_time(cmd_typed_time(words), buf, size);
 }
 
 bool cmd_hint_habit(const char *name, char *const *words, struct err *err)

@@ -289,8 +289,17 @@ static int check_long(
 	return 0;
 }
 
-/* Short options of perf, strace(1) and bpftrace that are none here. */
-static int unknown_short(const struct globals *g, unsigned int on, char letter)
+/* "-e openat" before a command, with the line that does the same. */
+static int unknown_event(const struct globals *g, const char *value)
+{
+	if (!value || !*value || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789_:")])
+		return cmd_usage(g, "unknown option '-e'; did you mean 'run'?");
+	return cmd_usage(g, "unknown option '-e'; did you mean 'funcsnoop run %s%s'?",
+		strchr(value, ':') ? "" : "s:", value);
+}
+
+/* Short options of perf, strace(1) and bpftrace that are none here. @value: a word that may be its value. */
+static int unknown_short(const struct globals *g, unsigned int on, char letter, const char *value)
 {
 	static const struct {
 		unsigned int on;
@@ -303,24 +312,26 @@ static int unknown_short(const struct globals *g, unsigned int on, char letter)
 		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--by stack'?" },
 		{ ON_LIST, 'p', "did you mean 'funcsnoop stack PID'?" },
 		{ ON_FIRST | ON_LIST | ON_RUN, 'l', "did you mean 'funcsnoop list targets LIB'?" },
-		{ ON_FIRST, 'e', "did you mean 'run'?" },
 		{ ON_FIRST, 'c', "did you mean 'run syscalls'?" },
 	};
 
+	if (letter == 'e' && on & ON_FIRST)
+		return unknown_event(g, value);
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (known[i].letter == letter && known[i].on & on)
 			return cmd_usage(g, "unknown option '-%c'; %s", letter, known[i].text);
 	return cmd_usage(g, "unknown option '-%c'", letter);
 }
 
+/* As check_long(), of the letters of @words[0]. */
 static int check_short(
-	const struct globals *g, unsigned int on, const char *word, bool *ret_takes_next)
+	const struct globals *g, unsigned int on, char *const *words, bool *ret_takes_next)
 {
-	for (const char *c = word + 1; *c; c++) {
+	for (const char *c = words[0] + 1; *c; c++) {
 		const struct option_row *opt = find_letter(on, *c);
 
 		if (!opt)
-			return unknown_short(g, on, *c);
+			return unknown_short(g, on, *c, c[1] ? c + 1 : words[1]);
 		if (opt->arg) {
 			*ret_takes_next = !c[1];
 			return 0;
@@ -343,7 +354,7 @@ static int check_words(const struct globals *g, unsigned int on, int argc, char 
 			continue;
 		}
 		status = word[1] == '-' ? check_long(g, on, word, &takes_next)
-					: check_short(g, on, word, &takes_next);
+					: check_short(g, on, argv + i, &takes_next);
 		if (!status && takes_next && ++i == argc)
 			status = cmd_usage(g, "option '%s' needs a value", word);
 	}
@@ -446,7 +457,7 @@ int cmd_first_word(const struct globals *g, unsigned int on, int argc, char **ar
 		if (argv[i][0] != '-' || !argv[i][1])
 			return i;
 		status = argv[i][1] == '-' ? check_long(&told, on, argv[i], &takes_next)
-					   : check_short(&told, on, argv[i], &takes_next);
+					   : check_short(&told, on, argv + i, &takes_next);
 		if (status)
 			exit(status);
 	}
