@@ -19,6 +19,7 @@
 #include "internal.h"
 #include "proc/proc.h"
 #include "show/text.h"
+#include "target/kind.h"
 
 #define ROWS "10"
 
@@ -432,6 +433,35 @@ static bool starts_with_function(const struct options *o, struct preset_set **re
 		(a->libs.cnt || a->pids.cnt || o->command);
 }
 
+/* True if all targets are events, such as system calls, whose stacks begin at the event. */
+static bool are_events(const struct attach_options *a, const struct preset_set *preset)
+{
+	const struct preset_group *group = preset ? &preset->groups[0] : NULL;
+	bool some = false;
+
+	if (a->config)
+		return false;
+	for (size_t i = 0; group && a->words.cnt == 1 && i < group->func_cnt; i++, some = true)
+		if (!group->funcs[i].is_target || !target_kind_of(group->funcs[i].symbol)->stacks)
+			return false;
+	for (size_t i = 1; i < a->words.cnt; i++, some = true)
+		if (!target_kind_of(a->words.word[i])->stacks)
+			return false;
+	return some;
+}
+
+/* Only functions of programs have a caller: the stack of an event is the nearest thing. */
+static void show_callers_as_stacks(struct options *o, const struct preset_set *preset)
+{
+	struct stats_options *s = &o->stats;
+
+	if (!s->by_text || strcmp(s->by_text, "caller") || !are_events(&o->attach, preset))
+		return;
+	cmd_note(o->g, "only functions of programs and libraries have a known caller: --by stack instead");
+	s->choice.by_cnt = 0;
+	s->view = view_find("stack");
+}
+
 /*
  * Live bytes are the default of @preset if it is of allocators, unless all processes of the machine
  * are probed.
@@ -485,6 +515,7 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	o->stats.g = stats_g;
 	o->stream.g = stream_g;
 	choose_memory(o, preset);
+	show_callers_as_stacks(o, preset);
 	preset_set_free(preset);
 	if (!attach_options_finish(&o->attach))
 		return false;

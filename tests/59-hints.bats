@@ -158,7 +158,9 @@ hint_table() {
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
-		use --by stack|--by caller of a system call|a system call has no caller, but a stack
+		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
+		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
+		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
 		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
 		use preset locks or off-cpu|--by waker_stack of a function|a key of wakers' stacks is for waits
 		use preset locks, or 'arg:lock' for an argument of that name|--by lock without futex(2)|a key of locks is for waits in futex
@@ -704,12 +706,17 @@ meant() { # FUNCTION MEANT
 	local f
 
 	for f in u:"$FIX/events":tick off-cpu cpu; do
-		fsn -s 2 run "$f" --by caller -p $$
+		fsn -s 2 attach g "$f" --by caller -p $$
 		assert_stderr_match "--by 'caller': only functions of programs and libraries have a known caller$"
 	done
-	follow 2 '^use --by stack$' "s,^use (.*),funcsnoop run s:write \\1 -- '$CALL' add 7," \
-		run s:write --by caller -- "$CALL" add 7
-	assert_stderr_match ' write$'
+	follow 2 '^use --by stack$' "s,^use (.*),funcsnoop attach g s:write -p $$ \\1," \
+		attach g s:write -p $$ --by caller
+	for f in s:write syscalls t:raw_syscalls:sys_enter; do
+		fsn run "$f" --by caller -- "$CALL" add 7
+		assert_stderr_match '^funcsnoop run: only functions of programs and libraries have a known caller: --by stack instead$'
+		assert_stderr_match ' (write|sys_enter)'
+	done
+	fsn -s 2 run s:write --by comm,caller -- "$CALL" add 7
 	fsn run "$LIB:fix_add" s:write --by caller -- "$CALL" --quiet add 7
 	assert_stderr_match '^funcsnoop run: calls of 1 of the 2 functions are not broken down'
 	assert_stderr_match '^fix_add +[^ ]+ +7 '
