@@ -931,3 +931,23 @@ counts_no_more() { # GROUP
 	fsn -s 2 run "$LIB:fix_add" --tree --sample 2 -- touch "$ran"
 	[[ ! -e $ran ]]
 }
+
+@test "run: a part of one name is enough, unless a function or two presets have it" {
+	need_tool cc
+	fsn run queue -d 0.1
+	assert_stderr_match "^funcsnoop run: 'queue' is preset 'run-queue'$"
+	fsn attach queue
+	fsn list --json
+	assert_json '.[0] | [.name, .libraries]' '["queue",["[scheduler]"]]'
+	fsn detach queue
+	echo 'int queue(int n) { return n; } int main(void) { return queue(0); }' >"$BATS_TEST_TMPDIR/own.c"
+	cc -O0 -o "$BATS_TEST_TMPDIR/own" "$BATS_TEST_TMPDIR/own.c"
+	fsn run queue --json -o "$BATS_TEST_TMPDIR/json" -- "$BATS_TEST_TMPDIR/own"
+	refute_stderr_match "is preset"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_json '.[0].functions | map([.name, .calls])' '[["queue",1]]'
+	fsn -s 1 run cub
+	assert_stderr_match "^funcsnoop run: cannot attach .*: no preset 'cub'$"
+	fsn -s 1 attach g queue
+	refute_stderr_match "is preset"
+}

@@ -678,7 +678,7 @@ static int hint_command(const struct attach_options *o, struct err *err)
 	return err_hint(err, "a command follows --: 'funcsnoop run%s'", line);
 }
 
-int draft_of_words(struct attach_options *o, const char *name,
+static int draft_as_typed(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
 	int code;
@@ -706,4 +706,24 @@ int draft_of_words(struct attach_options *o, const char *name,
 	if (code == -ENOENT && !*ret_set && o->draft.function_cnt == 1)
 		return hint_function(o, o->draft.functions[0], err);
 	return code;
+}
+
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
+{
+	int code = draft_as_typed(o, name, ret_set, ret_draft, err);
+	const char *last = o->words.word[o->words.cnt - 1], *preset;
+
+	/* "run torch": run has put its own group before the word. */
+	if (code != -ENOENT || *ret_set || o->words.cnt > 2 || o->draft.lib_cnt || strchr(last, ':') ||
+		(o->words.cnt == 2 && strcmp(o->words.word[0], "run") != 0))
+		return code;
+	preset = preset_of_part(last);
+	if (!preset)
+		return code;
+	cmd_note(o->g, "'%s' is preset '%s'", last, preset);
+	o->words.word += o->words.cnt - 1;
+	o->words.word[0] = (char *)preset;
+	o->words.cnt = 1;
+	return draft_as_typed(o, name, ret_set, ret_draft, err);
 }

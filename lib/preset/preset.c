@@ -224,6 +224,20 @@ static int not_found(const char *name, struct err *err)
 	return rc;
 }
 
+const char *preset_of_part(const char *part)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
+		if (!strstr(builtins[i].name, part))
+			continue;
+		if (found)
+			return NULL;
+		found = builtins[i].name;
+	}
+	return strlen(part) > 2 ? found : NULL;
+}
+
 int preset_find(const char *name, struct preset_set **ret_set, struct err *err)
 {
 	int rc = -ENOENT;

@@ -191,6 +191,9 @@ struct preset_set {
  */
 int preset_find(const char *name, struct preset_set **ret_set, struct err *err);
 
+/* Returns the name of the only built-in preset that has @part in its name, or NULL. */
+const char *preset_of_part(const char *part);
+
 /*
  * Reads the groups of configuration file @path. A group with the name of a preset inherits the
  * preset's libraries if the file names none, and its declarations of functions by symbol. Errors
