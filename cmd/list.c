@@ -207,7 +207,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 		row->calls += calls[i];
 	if (!code)
 		code = group_until(group, &row->until_ns, err);
-	if (!asked_read(group, asked, NULL))
+	if (!asked_read(group, asked))
 		row->asked = asked;
 	row->memory_bytes = group_memory(group);
 	for (uint32_t i = 0; i < info.lib_cnt; i++)

@@ -23,7 +23,6 @@ struct unit {
 	struct words words; /* GROUP, FUNCTIONs; .word is owned */
 	const char *lib;    /* of several --lib, or NULL */
 	bool over;          /* it is attached, or can't be */
-	bool attached;
 	char name[GROUP_NAME_MAX + 1];
 	struct preset_set *set;
 	struct limited limited;
@@ -230,12 +229,10 @@ static void unit_try(struct await *w, struct unit *u, pid_t pid)
 	if (u->over || !unit_find(w, u, pid))
 		return;
 	draft_note_left_out(&w->o->attach, u->limited.draft);
-	if (unit_attach(w, u, &err)) {
+	if (unit_attach(w, u, &err))
 		note_failure(w, u, &err);
-	} else {
+	else
 		w->names[w->attached_cnt++] = u->name;
-		u->attached = true;
-	}
 	u->over = true;
 	if (!u->limited.shed)
 		unit_drop_draft(u);

@@ -745,7 +745,6 @@ rare_table() {
 		cannot attach to the clock of CPU %d|kernel
 		cannot calibrate|call
 		cannot change group '%s'|call
-		cannot copy '%s'|call
 		cannot count entries|call
 		cannot detach group '%s'|call
 		cannot filter by %s|call
@@ -821,7 +820,6 @@ rare_table() {
 		probe site of '%s' is outside the file|damage
 		process %d has ended before it began|race
 		the kernel can't trace all of these %zu functions|kernel
-		the kernel has mapped no code here|kernel
 	END
 }
 

@@ -388,7 +388,7 @@ void call_result_text(struct out *o, const struct shown_call *c)
 	}
 }
 
-void call_result_json(struct json *j, const struct shown_call *c)
+static void call_result_json(struct json *j, const struct shown_call *c)
 {
 	const struct form f = { .o = j->out, .json = j };
 	const struct preset_value *v = ret_type(c);

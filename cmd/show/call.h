@@ -117,9 +117,6 @@ void call_line_keys_text(struct out *o, const struct shown_call *c);
 /* The members "key" and "sums": objects, or null. */
 void call_keys_json(struct json *j, const struct shown_call *c);
 
-/* The members "ret" and "ret_name". */
-void call_result_json(struct json *j, const struct shown_call *c);
-
 /* Members that a trace has of a call: its arguments, result, keys, sums, and split time. */
 void call_details_json(struct json *j, const struct shown_call *c);
 

@@ -248,7 +248,7 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 	_cleanup_asked_ struct asked asked;
 	char text[200];
 
-	if (asked_read(rg->s->group, &asked, NULL))
+	if (asked_read(rg->s->group, &asked))
 		return;
 	if (!r->of_command &&
 		text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
@@ -607,7 +607,7 @@ static void add_health(struct json *j, const struct report_group *rg)
 	json_set_u64(j, "held_ns", rg->s->paused_ns);
 	add_ends(j, rg);
 	json_close(j, '}');
-	if (!asked_read(rg->s->group, &asked, NULL))
+	if (!asked_read(rg->s->group, &asked))
 		json_set_bool(j, "over", asked_is_over(&asked));
 	else
 		json_set_null(j, "over");

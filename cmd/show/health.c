@@ -93,7 +93,7 @@ static void note_shed(const struct health_of *h, uint64_t n)
 	if (!bound_shed_calls(s, text, sizeof(text)))
 		return;
 	NOTE(h, "%s", text);
-	if (group_info(s->group).kept || asked_read(s->group, &asked, NULL) || !asked.argv_bytes)
+	if (group_info(s->group).kept || asked_read(s->group, &asked) || !asked.argv_bytes)
 		return;
 	out_command(&out, &asked);
 	out_char(&out, '\0');
@@ -239,7 +239,7 @@ static struct health_of health_of(const struct report_group *rg)
 	struct health_of h = { .rg = rg, .inner_launches = report_inner_launches(rg) };
 
 	h.missed = s->has_missed ? s->missed : UINT64_MAX;
-	h.lost_children = asked_read(s->group, &asked, NULL) ? UINT64_MAX : asked.lost_children;
+	h.lost_children = asked_read(s->group, &asked) ? UINT64_MAX : asked.lost_children;
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 

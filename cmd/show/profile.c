@@ -305,7 +305,7 @@ static void put_about(const struct report *r, FILE *f)
 		ns = r->time_ns - rg->s->since_ns;
 	strftime(at, sizeof(at), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&seconds, &tm));
 	out_printf(&text, "%s, %s, %.1f s", host.nodename, at, ns / 1e9);
-	if (r->cnt == 1 && !asked_read(rg->s->group, &asked, NULL) && asked.argv_bytes) {
+	if (r->cnt == 1 && !asked_read(rg->s->group, &asked) && asked.argv_bytes) {
 		out_char(&text, ':');
 		for (const char *p = asked.argv; p < asked.argv + asked.argv_bytes; p += strlen(p) + 1)
 			out_printf(&text, " %s", p);

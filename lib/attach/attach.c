@@ -532,7 +532,6 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		engine_set_held(e, opts->filter.pids[0]);
 	engine_arm(e, meta.attached_ns, ret_report->until_ns, desc.save_args);
 	ret_report->links = meta.links;
-	ret_report->probe_cnt = meta.probes;
 	ret_report->price = *price;
 	return 0;
 }
@@ -680,7 +679,7 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 		find_shared(fs, draft, ret_report);
 	apart_free(m, sizeof(*m));
 	if (code) /* what is still there was left by a child that was killed */
-		bpffs_remove_dead(fs, draft->name, NULL);
+		bpffs_remove_dead(fs, draft->name);
 	return code;
 }
 

@@ -113,7 +113,6 @@ struct left_out {
 struct attach_report {
 	uint64_t until_ns; /* CLOCK_MONOTONIC of its end, or 0 */
 	unsigned int links; /* mask of enum link_mode */
-	size_t probe_cnt;
 	struct price price; /* overhead of its probes; .at_ns is 0 if it is not known */
 	struct left_out no_tables; /* files at which stack walks will stop */
 	size_t shared_cnt;  /* functions that another group probes at the same place */

@@ -732,7 +732,7 @@ static int find_load(struct shed *s, struct procs *procs)
 	_cleanup_asked_ struct asked asked;
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t cnt = 0;
-	int code = asked_read(s->group, &asked, NULL);
+	int code = asked_read(s->group, &asked);
 
 	if (code)
 		return code;

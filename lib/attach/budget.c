@@ -561,7 +561,7 @@ static int stage_count(const struct draft *draft, const struct attach_opts *opts
 		if (code) {
 			*err = s->err;
 			/* A child that was killed has left its links and maps. */
-			bpffs_remove_dead(fs, draft->name, NULL);
+			bpffs_remove_dead(fs, draft->name);
 		}
 	}
 	for (size_t i = 0; i < cnt; i++)

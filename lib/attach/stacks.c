@@ -596,7 +596,7 @@ static void add_vdso(struct stack_files *s)
 	const size_t cnt = s->cnt;
 	struct elf_file *elf;
 
-	if (elf_vdso_open(&elf, NULL))
+	if (elf_vdso_open(&elf))
 		return;
 	add_file(s, elf, elf, ELF_VDSO);
 	for (size_t i = cnt; i < s->cnt; i++)

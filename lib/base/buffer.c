@@ -426,17 +426,6 @@ void json_set_u64_if(struct json *j, const char *key, bool known, uint64_t value
 		json_null(j);
 }
 
-/* Adds indentation after each newline. No string contains a newline. */
-void json_embed(struct json *j, const struct out *doc)
-{
-	json_value(j);
-	for (size_t i = 0; i < doc->len; i++)
-		if (doc->buf[i] == '\n')
-			json_line(j);
-		else
-			out_char(j->out, doc->buf[i]);
-}
-
 /* --- protocol buffers -------------------------------------------------------------------------- */
 
 /* Wire types: https://protobuf.dev/programming-guides/encoding */

@@ -154,9 +154,6 @@ void json_set_str(struct json *j, const char *key, const char *value);
 /* Unknown values are null, not 0. */
 void json_set_u64_if(struct json *j, const char *key, bool known, uint64_t value);
 
-/* Adds a document that was written separately into @doc, in the same format, as one value. */
-void json_embed(struct json *j, const struct out *doc);
-
 /* --- messages of protocol buffers, which pprof and Perfetto read ------------------------------ */
 
 /* Adds a number without a field: one element of a packed field. */

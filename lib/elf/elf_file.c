@@ -709,7 +709,7 @@ static int make_file(void)
 	return fd < 0 ? memfd_create("vdso", MFD_CLOEXEC) : fd;
 }
 
-int elf_vdso_open(struct elf_file **ret_file, struct err *err)
+int elf_vdso_open(struct elf_file **ret_file)
 {
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): an address from the kernel */
 	const Elf64_Ehdr *image = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -717,10 +717,8 @@ int elf_vdso_open(struct elf_file **ret_file, struct err *err)
 	int code;
 
 	if (!image)
-		return err_set(err, -ENOENT, "the kernel has mapped no code here");
+		return -ENOENT;
 	fd = make_file();
 	code = fd < 0 ? -errno : file_write(fd, image, image_size(image));
-	if (code)
-		return err_sys(err, code, "cannot copy '%s'", ELF_VDSO);
-	return elf_file_open_fd(TAKE_FD(fd), ELF_VDSO, -1, NULL, ret_file, err);
+	return code ?: elf_file_open_fd(TAKE_FD(fd), ELF_VDSO, -1, NULL, ret_file, NULL);
 }

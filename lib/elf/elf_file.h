@@ -204,7 +204,7 @@ void elf_file_free(struct elf_file *f);
  * is none.
  */
 #define ELF_VDSO "[vdso]"
-_must_check_ int elf_vdso_open(struct elf_file **ret_file, struct err *err);
+_must_check_ int elf_vdso_open(struct elf_file **ret_file);
 
 const struct elf_info *elf_file_info(const struct elf_file *f);
 

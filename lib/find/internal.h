@@ -139,7 +139,6 @@ struct arg {
 	bool copies_gone;                 /* it was inlined, and has no code anywhere */
 	const char *why;                  /* reason for an exact name */
 	const struct object *why_lib;
-	const struct elf_name *why_name;
 };
 
 _must_check_ int arg_parse(

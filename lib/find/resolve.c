@@ -284,7 +284,6 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 	if (t.refused && !t.from_pattern) {
 		a->why = t.refused;
 		a->why_lib = m->lib;
-		a->why_name = m->name;
 		return 0;
 	}
 	t.inside = m->func && !m->places ? t.addr != m->func->addr : m->inside;

@@ -400,7 +400,7 @@ static void sort_pids(const struct group *g, struct asked *a)
 	a->ended_cnt = ended;
 }
 
-static int read_said(const struct group *g, struct asked *a, struct err *err)
+static int read_said(const struct group *g, struct asked *a)
 {
 	struct fsn_said *said = xcalloc(1, sizeof(*said));
 	uint32_t zero = 0;
@@ -409,7 +409,7 @@ static int read_said(const struct group *g, struct asked *a, struct err *err)
 	a->said = said;
 	code = map_get(group_fd(g, MAPID_SAID), &zero, said);
 	if (code)
-		return err_sys(err, code, "cannot read group '%s'", g->name);
+		return code;
 	said->condition[sizeof(said->condition) - 1] = '\0';
 	said->cpus[sizeof(said->cpus) - 1] = '\0';
 	said->cgroups[sizeof(said->cgroups) - 1] = '\0';
@@ -425,7 +425,7 @@ static int read_said(const struct group *g, struct asked *a, struct err *err)
 	return 0;
 }
 
-int asked_read(const struct group *g, struct asked *ret_asked, struct err *err)
+int asked_read(const struct group *g, struct asked *ret_asked)
 {
 	struct asked *a = ret_asked;
 	struct fsn_ctl ctl;
@@ -433,11 +433,11 @@ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err)
 	int code;
 
 	*a = (struct asked) { .condition = "", .cpus = "", .cgroups = "", .argv = "" };
-	code = group_map_fd(g, MAPID_SAID, "filters", err);
+	code = group_map_fd(g, MAPID_SAID, "filters", NULL);
 	if (code >= 0)
-		code = group_ctl(g, &ctl, err);
+		code = group_ctl(g, &ctl, NULL);
 	if (!code)
-		code = read_said(g, a, err);
+		code = read_said(g, a);
 	if (code)
 		return code;
 	a->by_pid = ctl.on & FSN_FILTER_PID;
@@ -579,7 +579,6 @@ struct group_info group_info(const struct group *g)
 		.links = g->meta.links,
 		.fn_cnt = g->meta.fn_cnt,
 		.lib_cnt = g->meta.lib_cnt,
-		.probe_cnt = g->meta.probes,
 		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
 		.uid = g->meta.uid,
 		.pid = g->meta.pid,
@@ -803,7 +802,7 @@ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs, 
 		group_lib(g, lib) };
 	_cleanup_asked_ struct asked asked = {};
 
-	if (asked_read(g, &asked, NULL) || !asked.by_pid)
+	if (asked_read(g, &asked) || !asked.by_pid)
 		return mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
 	*ret_cnt = 0;
 	for (size_t i = asked.pid_cnt; i-- > 0;)

@@ -26,7 +26,7 @@ struct group_info {
 	uint64_t attached_ns; /* CLOCK_REALTIME */
 	unsigned int links;   /* mask of enum link_mode (kernel.h) */
 	unsigned int exits;   /* mask of 1 << enum fsn_exit */
-	uint32_t fn_cnt, lib_cnt, probe_cnt;
+	uint32_t fn_cnt, lib_cnt;
 	uint32_t sample;      /* one call in N is timed; 1: all */
 	uid_t uid;            /* user who attached it: the login user if known */
 	pid_t pid;            /* of the command that attached it */
@@ -238,7 +238,7 @@ struct asked {
  * Reads the filters of @g. Returns 0, or -EACCES or -EPERM if the caller can only read the
  * counters. The caller frees @ret_asked with asked_done(), also after an error.
  */
-_must_check_ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err);
+_must_check_ int asked_read(const struct group *g, struct asked *ret_asked);
 void asked_done(struct asked *a);
 #define _cleanup_asked_ __cleanup(asked_done)
 

@@ -738,7 +738,7 @@ static struct elf_file *open_here(const struct fsn_stack_file *about, const stru
 {
 	struct elf_file *elf;
 
-	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&elf, NULL)
+	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&elf)
 					   : object_is_stale(about->path, id) ||
 				elf_file_open(about->path, &elf, NULL))
 		return NULL;

@@ -532,7 +532,7 @@ static void remove_leftovers(struct bpffs *fs)
 			strcpy(names[cnt++], d->d_name);
 	while (cnt--) {
 		names[cnt][strlen(names[cnt]) - 1] = '\0';
-		bpffs_remove_dead(fs, names[cnt], NULL);
+		bpffs_remove_dead(fs, names[cnt]);
 	}
 	remove_ended(fs);
 }

@@ -135,7 +135,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
  * Removes the GROUP~ of a killed writer, including orphaned breakpoints in processes. Returns
  * -EPERM if the caller cannot remove them; the group then stays.
  */
-int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err);
+int bpffs_remove_dead(struct bpffs *fs, const char *name);
 
 /* Pins the BPF object @fd as @name in the directory @dir_fd. */
 int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err);

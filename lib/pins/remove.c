@@ -769,7 +769,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	return remove_stage(fs, name, false, progress, arg, err);
 }
 
-int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err)
+int bpffs_remove_dead(struct bpffs *fs, const char *name)
 {
-	return remove_stage(fs, name, true, NULL, NULL, err);
+	return remove_stage(fs, name, true, NULL, NULL, NULL);
 }

@@ -55,32 +55,6 @@ static void test_forms(void)
 	out_done(&o);
 }
 
-/* An embedded document is formatted as if it had been written in place. */
-static void test_embed(bool is_pretty)
-{
-	struct out inner = {}, outer = {}, whole = {};
-	struct json a = { .out = &inner, .pretty = is_pretty };
-	struct json b = { .out = &outer, .pretty = is_pretty };
-	struct json c = { .out = &whole, .pretty = is_pretty };
-
-	put_all(&a);
-	json_open(&b, '{');
-	json_key(&b, "in");
-	json_embed(&b, &inner);
-	json_close(&b, '}');
-	json_open(&c, '{');
-	json_key(&c, "in");
-	put_all(&c);
-	json_close(&c, '}');
-	out_char(&whole, '\0');
-	ok(same(&outer, whole.buf),
-		is_pretty ? "a document within another, indented"
-			  : "a document within another");
-	out_done(&inner);
-	out_done(&outer);
-	out_done(&whole);
-}
-
 static void test_letters(void)
 {
 	struct out o = {};
@@ -96,8 +70,6 @@ static void test_letters(void)
 int main(void)
 {
 	test_forms();
-	test_embed(false);
-	test_embed(true);
 	test_letters();
 	return tap_done();
 }
