@@ -9,6 +9,7 @@
 #include "attach/attach.h"
 #include "base/buffer.h"
 #include "cli/options.h"
+#include "proc/proc.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/table.h"
@@ -102,6 +103,9 @@ int run_session(struct options *o);
  * bytes.
  */
 void run_group_name(const struct options *o, const char *suffix, char *ret_name);
+
+/* Notes how many threads of @idle have slept since, and the command that shows where. */
+void run_tell_idle(const struct globals *g, const struct idle *idle);
 
 /* Makes the draft for @a, also for a group of a configuration file; see draft_of_words(). */
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,

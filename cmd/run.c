@@ -292,6 +292,7 @@ static int run_summary(struct options *o)
 	struct sigaction action = { .sa_handler = note_signal }, before[2];
 	struct running running[ARRAY_SIZE(parts)];
 	_cleanup_started_ struct started child = STARTED_NONE;
+	struct idle *idle = NULL;
 	struct err err = {};
 	int status, ended = 0;
 
@@ -304,8 +305,10 @@ static int run_summary(struct options *o)
 	sigaction(SIGTERM, &action, &before[1]);
 	if (!o->g->quiet && !o->duration_ns && !o->command)
 		cmd_note(o->g, "until Ctrl-C");
-	if (!o->command)
+	if (!o->command) {
 		print_processes(o);
+		idle = idle_new(o->attach.pids.of, o->attach.pids.cnt);
+	}
 	status = run_parts(o, running, &child, &err);
 	sigaction(SIGINT, &before[0], NULL);
 	sigaction(SIGTERM, &before[1], NULL);
@@ -316,6 +319,9 @@ static int run_summary(struct options *o)
 		close_fd(running[i].ready_fd);
 	}
 	fflush(stdout);
+	if (!status && !err.code)
+		run_tell_idle(o->g, idle);
+	idle_free(idle);
 	if (err.code)
 		return fail(o, &err);
 	if (child.pid && child.go_fd < 0) {

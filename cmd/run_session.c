@@ -22,6 +22,7 @@
 #include "show/list.h"
 #include "show/text.h"
 #include "stats/stats.h"
+#include "target/kind.h"
 
 /* --- unwind tables of files that stacks reach, and names of rows ---------------------------- */
 
@@ -129,6 +130,7 @@ struct session {
 	struct await *await; /* libraries, or NULL */
 	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct crash_watch *crashes; /* NULL before the group is attached */
+	struct idle *idle; /* threads of --pid that slept before; NULL: their wait is not a call */
 	struct started child;
 	bool gone; /* COMMAND may run */
 	struct terminal terminal; /* as it was before COMMAND */
@@ -322,6 +324,27 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	return draft_check_hits(a, s->limited.draft, ret_processes, err);
 }
 
+/* True if a wait that begins is a call of the group: one that began before the attach is none. */
+static bool counts_waits(const struct draft *draft)
+{
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (t->kind->sleeps || (t->known && t->known->waits))
+			return true;
+	}
+	return false;
+}
+
+/* Before the attach: a thread that goes to sleep later is in flight. */
+static void look_for_idle(struct session *s)
+{
+	const struct filter *f = &s->o->attach.attach.filter;
+
+	if (!s->o->command && !f->tid_cnt && !f->comm_cnt && counts_waits(s->limited.draft))
+		s->idle = idle_new(f->pids, f->pid_cnt);
+}
+
 static int begin(struct session *s, struct err *err)
 {
 	struct attach_options *a = &s->o->attach;
@@ -342,6 +365,8 @@ static int begin(struct session *s, struct err *err)
 		code = start_command(s, err);
 	if (!code && s->lacks)
 		code = await_begin(s->o, &s->fs, &s->await, err);
+	if (!code && !s->lacks)
+		look_for_idle(s);
 	if (!code && !s->lacks)
 		code = budget_try(s->limited.draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
@@ -474,6 +499,16 @@ static bool wait_for_command(struct session *s, uint64_t end_ns, bool until_foun
 		there = !is_detached(s);
 	}
 	return there;
+}
+
+void run_tell_idle(const struct globals *g, const struct idle *idle)
+{
+	pid_t pid = 0;
+	size_t cnt = idle ? idle_count(idle, &pid) : 0;
+
+	if (cnt)
+		cmd_note(g, "%s waited since before the attach; 'funcsnoop stack %d' shows where",
+			counted(cnt, "thread has", "threads have").text, pid);
 }
 
 static void tell_lost_children(const struct session *s)
@@ -643,6 +678,7 @@ static int look(struct session *s)
 	table = stats_options_run(&o->stats);
 	status = await_over(s, status);
 	tell_lost_children(s);
+	run_tell_idle(s->o->g, s->idle);
 	return status ? status : table;
 }
 
@@ -654,6 +690,7 @@ static void session_done(struct session *s)
 	shed_free(s->limited.shed);
 	watch_free(s->watch);
 	crash_watch_free(s->crashes);
+	idle_free(s->idle);
 	await_free(s->await);
 	keeper_free(s->keeper);
 	draft_free(s->limited.draft);

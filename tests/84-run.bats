@@ -66,6 +66,32 @@ three_groups() {
 	[[ $("$FUNCSNOOP" list --json | jq -r '.[].name' | sed 's/-[0-9]*$//' | sort | xargs) == "cpu off-cpu syscalls" ]]
 }
 
+# A thread that sleeps from before the attach until the end makes no call and no wait that counts.
+@test "run: says how many threads have waited since before the attach, and what shows where" {
+	local pid line="funcsnoop run: 1 thread has waited since before the attach; "
+
+	start_bg w "$FIX/call" --wait add 1
+	wait_ready w
+	pid=$(bg_pid w)
+	poll_until grep -q '^State:.S' "/proc/$pid/status"
+	fsn run syscalls -p "$pid" -d 100ms
+	assert_stderr_match "^$line'funcsnoop stack $pid' shows where$"
+	fsn run off-cpu -p "$pid" -d 100ms
+	assert_stderr_match "^$line'funcsnoop stack $pid' shows where$"
+	fsn run -p "$pid" -d 100ms
+	assert_stderr_match "^$line'funcsnoop stack $pid' shows where$"
+	fsn run "$FIX/libfix.so:fix_add" -p "$pid" -d 100ms
+	refute_stderr_match 'waited since'
+	fsn stack "$pid"
+	assert_output_match "^$pid call: waits in "
+	tell w
+	wait_bg w
+	start_bg busy bash -c 'while :; do :; done'
+	fsn run syscalls -p "$(bg_pid busy)" -d 100ms
+	refute_stderr_match 'waited since'
+	stop_bg busy
+}
+
 @test "run: --pid without a group is refused with options of a group, and for a process that is not there" {
 	fsn -s 2 run -p $$ --json
 	assert_json '.error' "no group given"

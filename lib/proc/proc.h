@@ -250,6 +250,16 @@ struct blocked {
  */
 _must_check_ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked);
 
+/* --- idle.c: threads that sleep all the time --------------------------------------------------- */
+
+/* The threads of @cnt processes @pids that sleep now. Those that are not readable are left out. */
+struct idle;
+struct idle *idle_new(const pid_t *pids, size_t cnt);
+void idle_free(struct idle *idle);
+
+/* Returns how many of them have not run since idle_new(). *@ret_pid: a process that has one. */
+size_t idle_count(const struct idle *idle, pid_t *ret_pid);
+
 /* --- cgroup.c: the cgroups of processes ------------------------------------------------------ */
 
 /* Strings that do not apply are "". */

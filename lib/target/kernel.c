@@ -421,6 +421,7 @@ const struct target_kind target_syscall = {
 	.also = { "syscall" },
 	.noun = "system call",
 	.word = "syscall",
+	.sleeps = true,
 	.priced_by = PRICED_AS_SYSCALL,
 	.tax = "each system call of every process takes some 200 ns longer",
 	.most = SYSCALLS_MOST,

@@ -163,6 +163,7 @@ struct target_kind {
 	 * its probes add no time to the calls of other groups.
 	 */
 	bool is_wait;
+	bool sleeps; /* threads can sleep in its calls, and be seen again only when they end */
 	bool on_gpu; /* times are measured by the GPU */
 	/*
 	 * True if the BPF programs cannot read the caller's cgroup; NULL: the caller is always the
