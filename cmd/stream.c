@@ -22,6 +22,8 @@
 #define FULL_PERCENT 20
 #define LOOK_NS      500000000ULL /* between looks for the groups and lines of progress */
 #define FLUSH_BYTES  (256U << 10)
+#define COUNTERS_NS  100000000ULL /* between readings of counters, or this times what one takes: */
+#define COUNTERS_TIMES 20
 
 #define ENOUGH 1 /* returned by a stream_fn after the requested number of calls */
 
@@ -37,13 +39,15 @@ struct run {
 		struct stacks *stacks; /* or NULL */
 		struct stats *names; /* whose rows have the names of kernels that GPUs ran; or NULL */
 		uint64_t names_ns;
+		struct stats *was; /* the last reading for counters; or NULL */
+		struct counter *counters; /* FIGURE_CNT for each function */
 	} *of; /* of each group */
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
 	struct out alert;
 	uint64_t ahead_ns; /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
-	uint64_t calls, start_ns, looked_ns;
+	uint64_t calls, start_ns, looked_ns, count_ns; /* .count_ns: when counters are read next */
 	struct err err; /* of the sink, inside a stream_fn */
 	bool progress, progress_shown;
 };
@@ -208,6 +212,68 @@ static int on_record(const struct stream_record *rec, void *arg)
 	return is_enough(r) ? ENOUGH : 0;
 }
 
+/* --- counters --------------------------------------------------------------------------------- */
+
+/* Writes the metrics of a function that are different now. Rates are those since the last reading. */
+static void write_counters(struct run *r, size_t group, const struct stats *now, uint32_t fn)
+{
+	const struct group *g = r->groups.group[group];
+	struct streamed *of = &r->of[group];
+	struct stats_func f = now->funcs[fn];
+	struct figure_scope scope = {};
+	enum figure_id ids[FIGURE_CNT];
+	struct figures figures_now;
+	size_t cnt = figure_list(USE_TRACE, ids);
+
+	if (of->was && of->was->since_ns == now->since_ns) {
+		scope.elapsed_ns = now->read_mono_ns - of->was->read_mono_ns;
+		f.n.calls -= of->was->funcs[fn].n.calls;
+	} else if (of->was && now->read_ns > now->since_ns) {
+		scope.elapsed_ns = now->read_ns - now->since_ns;
+	}
+	figures_of(&f, &scope, figure_mask(USE_TRACE), &figures_now);
+	for (size_t i = 0; i < cnt; i++) {
+		struct counter *c = &of->counters[fn * FIGURE_CNT + ids[i]];
+		uint64_t value = figures_now.value[ids[i]].n;
+
+		if (!figure_known(&figures_now, ids[i]) || c->value == value)
+			continue;
+		c->value = value;
+		r->o->format->counter(&r->page, c, group_info(g).name, group_func_name(g, fn), ids[i],
+			now->read_mono_ns - (figure_is_real(ids[i]) ? scope.elapsed_ns : 0));
+	}
+}
+
+/* A group that was detached keeps its last values. */
+static void count_group(struct run *r, size_t group)
+{
+	const struct group *g = r->groups.group[group];
+	struct streamed *of = &r->of[group];
+	struct stats *now;
+
+	if (stats_read_counts(&r->groups.fs, g, &now, NULL))
+		return;
+	if (!of->counters)
+		of->counters = xcalloc(now->func_cnt * FIGURE_CNT, sizeof(*of->counters));
+	for (uint32_t fn = 0; fn < now->func_cnt; fn++)
+		if (stream_selects(&r->o->filter, g, fn))
+			write_counters(r, group, now, fn);
+	stats_free(of->was);
+	of->was = now;
+}
+
+static void count(struct run *r)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), took;
+
+	if (!r->o->format->counter)
+		return;
+	for (size_t i = 0; i < r->groups.cnt; i++)
+		count_group(r, i);
+	took = clock_ns(CLOCK_MONOTONIC) - start;
+	r->count_ns = start + (took * COUNTERS_TIMES > COUNTERS_NS ? took * COUNTERS_TIMES : COUNTERS_NS);
+}
+
 /* --- progress --------------------------------------------------------------------------------- */
 
 static void clear_progress(struct run *r)
@@ -297,6 +363,8 @@ static int read_some(struct run *r, struct err *err)
 	int code;
 
 	look_at_clocks(r);
+	if (clock_ns(CLOCK_MONOTONIC) >= r->count_ns)
+		count(r);
 	code = stream_read(r->stream, on_record, r, err);
 	if (code == r->err.code && code)
 		*err = r->err;
@@ -316,6 +384,7 @@ static int loop(struct run *r, struct err *err)
 			r->o->tick(r->o->ready_arg);
 		code = read_some(r, err);
 	}
+	count(r);
 	if (code == ENOUGH)
 		return stream_close(r->stream, NULL, NULL, err);
 	if (code)
@@ -420,10 +489,6 @@ static int begin(struct run *r, struct err *err)
 		code = sink_begin(&r->sink, err);
 	if (code)
 		return code;
-	tell_of_silence(r, filter.entries);
-	funcs = stream_func_cnt(r->stream);
-	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
-		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");
 	r->sink.give_up = give_up;
 	r->page.out = &r->sink.out;
 	r->page.color = !o->output && text_color(o->g);
@@ -434,6 +499,11 @@ static int begin(struct run *r, struct err *err)
 	if (o->format->begin)
 		o->format->begin(&r->page);
 	look_at_clocks(r);
+	count(r);
+	tell_of_silence(r, filter.entries);
+	funcs = stream_func_cnt(r->stream);
+	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
+		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");
 	r->start_ns = r->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	return sink_flush(&r->sink, err);
 }
@@ -446,6 +516,8 @@ static void run_done(struct run *r)
 		group_keys_done(&r->of[i].keys);
 		stacks_free(r->of[i].stacks);
 		stats_free(r->of[i].names);
+		stats_free(r->of[i].was);
+		free(r->of[i].counters);
 	}
 	free(r->of);
 	stream_page_done(&r->page);

@@ -427,6 +427,66 @@ assert_same_calls() { # TRACE JSON-LINES
 	assert_output_match '--format perfetto is nothing for a terminal: --output'
 }
 
+# Calls, from the rates of a counter: each holds until the next one.
+counted() { # NAME
+	perfetto "$OUT" cut | jq --arg name "$1" '.counters[$name] // []
+		| [range(1; length) as $i | .[$i - 1][1] * (.[$i][0] - .[$i - 1][0]) / 1e9] | add // 0 | round'
+}
+
+rests_at() { # CALLS
+	trace_has '.counters["g: add calls_per_s"][-1][1] == 0' && [[ $(counted "g: add calls_per_s") == "$1" ]]
+}
+
+@test "perfetto: counters of calls are those of stats, also of calls that are not in the trace" {
+	need_tool python3
+	attach_typed
+	start_stream p g --format perfetto -o "$OUT" --only slow -f add -f fail
+	capture "$FIX/call" --arg 4 nested 500
+	capture "$FIX/call" --arg 2 fail 1
+	poll_until rests_at 2000
+	fsn stats g --reset --json
+	assert_json '.[0].functions[] | select(.name == "add").calls' 2000
+	capture "$FIX/call" add 300
+	poll_until rests_at 2300
+	stop_stream p
+	assert_eq "$(counted "g: fail calls_per_s")" 1
+	output=$(perfetto "$OUT")
+	assert_json '[(.slices | length), [.tracks[] | select(.counter.unit_name) | .name, .counter.unit_name]]' \
+		'[0,["g: add calls_per_s","calls/s","g: fail calls_per_s","calls/s"]]'
+	fsn detach g
+}
+
+@test "perfetto: counters of calls in progress and live memory have the values of the moment" {
+	need_tool python3
+	cat >"$BATS_TEST_TMPDIR/heap.json" <<-'END'
+	{ "heap_sym": { "heap_malloc": { "ret": "void *", "args": ["size_t size"],
+		"allocates": { "pointer": "result", "size": "size" } } } }
+	END
+	fsn attach g fix_hang --lib "$LIB"
+	fsn attach --config "$BATS_TEST_TMPDIR/heap.json" heap --lib "$FIX/heap" --memory
+	start_bg c "$FIX/call" --threads 3 hang 1
+	wait_line c "^blocked "
+	start_stream p --format perfetto -o "$OUT"
+	start_bg heap "$FIX/heap" --wait leak 9
+	wait_ready heap
+	tell heap
+	tell heap
+	poll_until trace_has '.counters["heap: heap_malloc live_bytes"][-1][1] == 1024'
+	tell heap
+	poll_until trace_has '.counters["heap: heap_malloc live_bytes"][-1][1] == 2048'
+	kill -KILL "$(bg_pid c)"
+	stop_bg -KILL c
+	poll_until trace_has '.counters["g: fix_hang in_flight"][-1][1] == 0'
+	stop_stream p
+	output=$(perfetto "$OUT")
+	assert_json '.counters["g: fix_hang in_flight"] | [first[1], last[1]]' '[3,0]'
+	assert_json '.counters["heap: heap_malloc live_bytes"] | map(.[1])' '[1024,2048]'
+	assert_json '[.tracks[] | select(.counter) | [.name, .counter.unit]] | unique' \
+		'[["g: fix_hang in_flight",2],["heap: heap_malloc calls_per_s",null],["heap: heap_malloc live_bytes",3]]'
+	stop_bg -KILL heap
+	fsn detach g heap
+}
+
 # --- files --------------------------------------------------------------------------------
 
 @test "-o: for its owner alone; a file that is there is replaced when the stream begins" {

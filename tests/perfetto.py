@@ -3,10 +3,11 @@
 """Reads a trace of Perfetto on standard input as its viewer does, and prints it as JSON.
 
 Field numbers are those of perfetto's protos/perfetto/trace. A packet, field or wire type that is not
-known here is an error, and so are slices that do not nest, an event on a track without a descriptor,
-and an incomplete packet (unless there is an argument).
+known here is an error, and so are slices that do not nest, an event on a track without a descriptor or
+of another kind, and an incomplete packet (unless there is an argument).
 
-{ "clocks": { "3": NS, ... }, "tracks": [...], "slices": [...], "instants": [...] }
+{ "clocks": { "3": NS, ... }, "tracks": [...], "slices": [...], "instants": [...],
+  "counters": { "NAME": [[NS, VALUE], ...], ... } }
 """
 import json
 import struct
@@ -81,12 +82,14 @@ def annotation(buf):
 
 def event(buf):
     return message(buf, annotations_=(4, annotation), type=(9, int), track=(11, int),
-                   categories_=(22, text), name=(23, text))
+                   categories_=(22, text), name=(23, text), value=(30, signed),
+                   real=(44, lambda v: struct.unpack("<d", v)[0]))
 
 
 def track(buf):
     return message(
         buf, uuid=(1, int), name=(2, text), parent=(5, int),
+        counter=(8, lambda b: message(b, unit=(3, int), unit_name=(6, text))),
         process=(3, lambda b: message(b, pid=(1, int), name=(6, text))),
         thread=(4, lambda b: message(b, pid=(1, int), tid=(2, int), name=(5, text))))
 
@@ -125,12 +128,16 @@ def main():
     except (ValueError, IndexError):
         if len(sys.argv) < 2:
             raise
-    slices, instants = [], []
+    slices, instants, counters = [], [], {}
     opened = {uuid: [] for uuid in tracks}
     events.sort(key=lambda e: e["ts"])  # stable, as in trace_processor
     for e in events:
         stack = opened[e["track"]]
-        if e["type"] == 1:
+        on = tracks[e["track"]]
+        assert ("counter" in on) == (e["type"] == 4), "an event of another kind of track"
+        if e["type"] == 4:
+            counters.setdefault(on["name"], []).append([e["ts"], e.get("value", e.get("real"))])
+        elif e["type"] == 1:
             e["depth"] = len(stack)
             e["parent"] = stack[-1]["name"] if stack else None
             stack.append(e)
@@ -151,7 +158,7 @@ def main():
         item.update({key: str(item[key]) for key in ("uuid", "parent", "track")
                      if isinstance(item.get(key), int)})
     json.dump({"clocks": clocks, "tracks": list(tracks.values()), "slices": slices,
-               "instants": instants}, sys.stdout)
+               "instants": instants, "counters": counters}, sys.stdout)
 
 
 main()

@@ -10,6 +10,7 @@
 #include "group/keys.h"
 #include "group/types.h"
 #include "show/text.h"
+#include "stats/figures.h"
 
 /* A call with the names and types needed to print it. */
 struct shown_call {
@@ -148,6 +149,12 @@ struct stream_page {
 	struct out details; /* of the call that is written */
 };
 
+/* A metric of a function over time. */
+struct counter {
+	uint64_t track; /* of the trace; 0: not described yet */
+	uint64_t value; /* the last one, as struct figures has it; at first 0, which is not written */
+};
+
 struct stream_format {
 	const char *name;
 	const char *trailer; /* ends the document; or NULL */
@@ -162,6 +169,9 @@ struct stream_format {
 	 * (CLOCK_REALTIME).
 	 */
 	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
+	/* Metric @id has the value c->value from @ns (CLOCK_MONOTONIC) on. NULL: it has no counters. */
+	void (*counter)(struct stream_page *p, struct counter *c, const char *group,
+		const char *function, enum figure_id id, uint64_t ns);
 };
 
 extern const struct stream_format stream_text, stream_json, stream_perfetto;

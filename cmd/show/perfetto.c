@@ -37,16 +37,21 @@ enum {
 	TRACK_PROCESS = 3,
 	TRACK_THREAD = 4,
 	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
 	PROCESS_PID = 1,
 	PROCESS_NAME = 6,
 	THREAD_PID = 1,
 	THREAD_TID = 2,
 	THREAD_NAME = 5,
+	COUNTER_UNIT = 3,
+	COUNTER_UNIT_NAME = 6,
 	EVENT_DETAIL = 4,
 	EVENT_TYPE = 9,
 	EVENT_TRACK = 11,
 	EVENT_CATEGORY = 22,
 	EVENT_NAME = 23,
+	EVENT_VALUE = 30,
+	EVENT_REAL_VALUE = 44,
 	DETAIL_BOOL = 2,
 	DETAIL_U64 = 3,
 	DETAIL_I64 = 4,
@@ -57,7 +62,7 @@ enum {
 	DETAIL_ELEMENT = 12,
 };
 
-enum event_type { SLICE_BEGIN = 1, SLICE_END, INSTANT };
+enum event_type { SLICE_BEGIN = 1, SLICE_END, INSTANT, COUNTER };
 
 #define FLAG_CLEARED   1 /* the sequence starts here */
 #define CLOCK_OF_CALLS 3 /* CLOCK_MONOTONIC, builtin_clock.proto */
@@ -495,6 +500,49 @@ static void perfetto_gap(struct stream_page *p, const char *group, uint64_t ns, 
 	close_message(p, begin_event(p, SLICE_END, lane, now));
 }
 
+/* --- counters -------------------------------------------------------------------------------- */
+
+static void put_unit(struct stream_page *p, enum figure_id id)
+{
+	static const unsigned char units[] = { [UNIT_COUNT] = 2, [UNIT_NS] = 1, [UNIT_BYTES] = 3 };
+	size_t at = proto_open(p->out, TRACK_COUNTER);
+	char name[TEXT_NUM_LEN];
+
+	if (figures[id].unit == UNIT_RATE) {
+		snprintf(name, sizeof(name), "%s/s", figures[id].word);
+		proto_str(p->out, COUNTER_UNIT_NAME, name);
+	} else if (!figure_is_real(id)) {
+		proto_u64(p->out, COUNTER_UNIT, units[figures[id].unit]);
+	}
+	proto_close(p->out, at);
+}
+
+/* A value holds until the next one. */
+static void perfetto_counter(struct stream_page *p, struct counter *c, const char *group,
+	const char *function, enum figure_id id, uint64_t ns)
+{
+	_cleanup_free_ char *name = NULL;
+	struct open_message m;
+	double x;
+
+	if (!c->track) {
+		c->track = new_uuid(p);
+		name = xasprintf("%s: %s %s", group, function, figures[id].key);
+		m = open_track(p, c->track, p->own.lanes->uuid);
+		put_text(p, TRACK_NAME, name);
+		put_unit(p, id);
+		close_message(p, m);
+	}
+	m = begin_event(p, COUNTER, c->track, ns);
+	if (figure_is_real(id)) {
+		memcpy(&x, &c->value, sizeof(x));
+		proto_double(p->out, EVENT_REAL_VALUE, x);
+	} else {
+		proto_u64(p->out, EVENT_VALUE, c->value);
+	}
+	close_message(p, m);
+}
+
 static void perfetto_begin(struct stream_page *p)
 {
 	/* The numbers of the tracing service's own sequences are small. */
@@ -513,4 +561,5 @@ const struct stream_format stream_perfetto = {
 	.call = perfetto_call,
 	.lost = perfetto_lost,
 	.gap = perfetto_gap,
+	.counter = perfetto_counter,
 };

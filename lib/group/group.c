@@ -109,6 +109,7 @@ void group_close_maps(struct group *g)
 	if (g->brief)
 		g->dir_fd = close_fd(g->dir_fd);
 	g->lean = g->brief;
+	g->swept = false; /* what is read later may have calls of threads that exit meanwhile */
 }
 
 /* Reports missing maps, even if they are not needed now. */

@@ -31,6 +31,7 @@ enum figure_use {
 	USE_SAVED,  /* read back from documents: --fail-if, --diff */
 	USE_DIFF,   /* rows of --diff */
 	USE_METRIC, /* metrics */
+	USE_TRACE,  /* counters of a trace */
 	USE_CNT,
 };
 
@@ -80,7 +81,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(CALLS_RATE, RATE, "calls", "CALLS/S", NULL,                                   \
 		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
 		AT(ROW, 20, 6), \
-		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
+		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10), AT(TRACE, 10)) \
 	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
 		paced && ends,                                                          \
 		f->n.total_ns / 1e9 / seconds,                                          \
@@ -97,7 +98,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(IN_FLIGHT, COUNT, "in_flight", "IN FLIGHT", "Calls that have not returned.",  \
 		!f->unswept, f->in_flight,                                                     \
 		AT(DOCUMENT, 50), AT(TABLE, 30, COLUMN_CSV), AT(RATES, 90, 6),          \
-		AT(SAVED, 50), AT(METRIC, 60, METRIC_GAUGE))                            \
+		AT(SAVED, 50), AT(METRIC, 60, METRIC_GAUGE), AT(TRACE, 20)) \
 	X(ABANDONED, COUNT, "abandoned", NULL, NULL,                                    \
 		true, f->abandoned,                                                     \
 		AT(DOCUMENT, 60), AT(TABLE, 40, COLUMN_CSV), AT(SAVED, 60))             \
@@ -230,7 +231,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		f->memory.allocates, f->memory.n.live_bytes,                            \
 		AT(ROW, 90, COLUMN_KNOWN), AT(ROW_DOCUMENT, 70),                        \
 		AT(DOCUMENT, 180), AT(TABLE, 190, COLUMN_KNOWN), AT(SORT, 80, 'l'),     \
-		AT(SAVED, 160), AT(DIFF, 80), AT(METRIC, 80, METRIC_GAUGE))             \
+		AT(SAVED, 160), AT(DIFF, 80), AT(METRIC, 80, METRIC_GAUGE), AT(TRACE, 30)) \
 	X(LIVE_BLOCKS, COUNT, "live_blocks", "BLOCKS", "Allocations that have not been freed.", \
 		f->memory.allocates, f->memory.n.live_blocks,                           \
 		AT(ROW, 92, COLUMN_KNOWN), AT(ROW_DOCUMENT, 72),                        \

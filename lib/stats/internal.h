@@ -14,6 +14,7 @@ struct stats_view {
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
 	bool paths;           /* read call paths */
 	bool lines;           /* read source lines of callers */
+	bool counts; /* read only counts, calls in progress and memory of functions */
 	bool idle;            /* include rows of keys without a call since the reset */
 	uint64_t older_ns;    /* only allocations of at least this age */
 };

@@ -476,7 +476,7 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++) {
 		s->funcs[i].fn = i;
-		if (raw->total[i].n.returns)
+		if (raw->total[i].n.returns && !view->counts)
 			code = read_hist(g, &s->funcs[i]);
 	}
 	if (!code)
@@ -522,6 +522,26 @@ static void health_make(const struct stats_view *view, struct stats *s)
 		s->lost_slow = s->slow_total - FSN_SLOW_CNT;
 }
 
+/* Reads what functions have apart from counts and memory. */
+static int details_read(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct stats_raw *raw)
+{
+	int code = stats_read_codes(g, view, s);
+
+	if (!code)
+		code = stats_read_procs(g, view, s);
+	if (!code && view->paths)
+		code = stats_read_paths(g, view, s, raw);
+	if (!code)
+		code = stats_read_rows(g, view, s, &raw->rows);
+	if (code)
+		return code;
+	noise_make(g, s);
+	stats_read_gpus(g, s);
+	stats_read_sleeps(g, view, s);
+	return 0;
+}
+
 int stats_collect(const struct group *g, const struct stats_view *view,
 	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err)
 {
@@ -541,20 +561,11 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	if (!code)
 		look_for_dead(g, s);
 	if (!code)
-		code = stats_read_codes(g, view, s);
-	if (!code)
-		code = stats_read_procs(g, view, s);
-	if (!code && view->paths)
-		code = stats_read_paths(g, view, s, &raw);
-	if (!code)
 		code = stats_read_memory(g, view, s, &raw);
-	if (!code)
-		code = stats_read_rows(g, view, s, &raw.rows);
+	if (!code && !view->counts)
+		code = details_read(g, view, s, &raw);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
-	noise_make(g, s);
-	stats_read_gpus(g, s);
-	stats_read_sleeps(g, view, s);
 	health_make(view, s);
 	*ret_stats = TAKE_PTR(s);
 	if (ret_raw) {
@@ -627,6 +638,14 @@ int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
 	struct stats **ret_stats, struct err *err)
 {
 	const struct stats_view how = { .paths = paths, .lines = lines };
+
+	return read_stats(fs, g, &how, ret_stats, err);
+}
+
+int stats_read_counts(
+	struct bpffs *fs, const struct group *g, struct stats **ret_stats, struct err *err)
+{
+	const struct stats_view how = { .counts = true };
 
 	return read_stats(fs, g, &how, ret_stats, err);
 }

@@ -230,6 +230,13 @@ int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
 void stats_free(struct stats *s);
 
 /*
+ * The same, but reads only counts, calls in progress and live memory of functions: fast enough to be
+ * repeated several times a second.
+ */
+int stats_read_counts(
+	struct bpffs *fs, const struct group *g, struct stats **ret_stats, struct err *err);
+
+/*
  * Renames the rows of @before whose stacks were completed until @now of the same group was read, so
  * that they are the same in both.
  */

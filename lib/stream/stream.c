@@ -167,7 +167,7 @@ static void sweep(struct member *m)
 	}
 }
 
-static bool wants(const struct group *g, uint32_t fn, const struct stream_filter *filter)
+bool stream_selects(const struct stream_filter *filter, const struct group *g, uint32_t fn)
 {
 	const char *name = group_func_name(g, fn);
 
@@ -250,7 +250,7 @@ static int member_join(
 	if (bpf_map_update_elem(group_fd(m->g, MAPID_RINGS), &place, &s->ring_fd, 0))
 		return err_sys(err, -errno, "cannot stream group '%s'", m->g->name);
 	for (uint32_t fn = 0; fn < m->g->meta.fn_cnt; fn++)
-		if (wants(m->g, fn, filter)) {
+		if (stream_selects(filter, m->g, fn)) {
 			__atomic_fetch_or(
 				&conf[fn].streams, 1U << place, __ATOMIC_SEQ_CST);
 			s->func_cnt++;

@@ -79,6 +79,9 @@ int stream_read(struct stream *s, stream_fn fn, void *arg, struct err *err);
  */
 unsigned int stream_fill(const struct stream *s);
 
+/* True if the filter selects function @fn of @g. */
+bool stream_selects(const struct stream_filter *filter, const struct group *g, uint32_t fn);
+
 /* Returns the number of streamed functions in all groups. */
 size_t stream_func_cnt(const struct stream *s);
 
