@@ -153,19 +153,16 @@ struct limited *await_limited(struct await *w, size_t i);
 /* Reports the functions that were not found. Returns the first error, or 0. */
 int await_end(struct await *w, struct err *err);
 
-/* --- list.c ----------------------------------------------------------------------------------- */
-
-/* Prints @table, or @none if it has no rows, and the stacks of the rows. */
-void list_print(const struct globals *g, const struct grid *table, const char *none,
-	const struct out *stacks);
-
-/* --- list_crashes.c --------------------------------------------------------------------------- */
+/* --- list_records.c --------------------------------------------------------------------------- */
 
 /*
- * Lists the processes that died in the groups named in @words after the first word, or in all
- * groups. Returns the exit status.
+ * List calls in flight, processes that died, or live allocations, of the groups named in @words
+ * after the first word, or of all groups. Return the exit status.
  */
+int list_inflight(struct globals *g, const struct words *words, const struct list_options *choice);
 int list_crashes(struct globals *g, const struct words *words, const struct list_options *choice);
+int list_allocations(
+	struct globals *g, const struct words *words, const struct list_options *choice);
 
 /*
  * Reports processes that died since the last step on standard error, each once: those that a signal
@@ -178,15 +175,6 @@ void crash_watch_free(struct crash_watch *w);
 void crash_watch_step(struct crash_watch *w, const struct words *groups);
 /* The thread that process @pid was reported with, or 0. */
 pid_t crash_watch_thread(const struct crash_watch *w, pid_t pid);
-
-/* --- list_allocations.c ----------------------------------------------------------------------- */
-
-/*
- * Lists the live allocations of the groups named in @names after the first word, or of all
- * groups. Returns the exit status.
- */
-int list_allocations(
-	struct globals *g, const struct words *names, const struct list_options *choice);
 
 /* --- attach.c ------------------------------------------------------------------------------- */
 
