@@ -233,6 +233,28 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 	assert_stderr "funcsnoop attach: no function '$bare:0x$at' in $bare: none starts at that address"
 }
 
+@test "symbols: a pattern finds the functions of a stripped file by their frames" {
+	local bare=$BATS_TEST_TMPDIR/bare
+
+	need_bpf
+	dry "$FIX/crash:*" --json
+	json -r '.[0].functions[].offset' | sort >"$BATS_TEST_TMPDIR/named"
+	strip -o "$bare" "$FIX/crash"
+	dry "$bare:*" --json
+	assert_stderr_match "^funcsnoop attach: $bare is stripped: its functions are named by their addresses, such as 'sub_[0-9a-f]+'$"
+	assert_eq "$(json -r '.[0].functions[].offset' | sort)" "$(<"$BATS_TEST_TMPDIR/named")"
+	assert_json '[.[0].functions[] | .name == "sub_" + .name[4:] and .symbol == null] | unique' '[true]'
+	dry "$bare:sub_*" --json
+	assert_eq "$(json -r '.[0].functions[].offset' | sort)" "$(<"$BATS_TEST_TMPDIR/named")"
+	dry -s 1 "$bare:in*"
+	assert_stderr_match "^hint: $bare is stripped: its -dbgsym"
+	strip -o "$bare" "$FIX/naps"
+	fsn run "$bare:*" --overhead none --json -o "$BATS_TEST_TMPDIR/json" -- "$bare" 20
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	# main, nap_long, and nap_hot
+	assert_json '[.[0].functions[].calls | select(. > 0)] | sort' '[1,20,20000]'
+}
+
 @test "symbols: no hint offers the PLT as the function around an address" {
 	local at bare=$BATS_TEST_TMPDIR/bare
 

@@ -337,7 +337,7 @@ held_by_run() {
 	local bare=$BATS_TEST_TMPDIR/bare
 
 	strip -o "$bare" "$CALL"
-	fsn -s 1 attach g '*' --lib "$bare"
+	fsn -s 1 attach g 'fix_*' --lib "$bare"
 	assert_stderr_match "^hint: $bare is stripped"
 	refute_stderr_match '--lib|only imported'
 }

@@ -317,12 +317,12 @@ static void merge_wanted(struct chooser *c)
 	qsort(c->wanted, cnt, sizeof(*c->wanted), compare_jumps);
 }
 
-static bool is_stub(const struct chooser *c, uint64_t addr)
+bool image_is_stub(const struct plan_image *img, uint64_t addr)
 {
 	size_t len;
-	const uint8_t *code = image_code(&c->p->img, addr, &len);
+	const uint8_t *code = image_code(img, addr, &len);
 
-	return !code || insn_is_plt(c->p->img.arch, code, len);
+	return !code || insn_is_plt(img->arch, code, len);
 }
 
 static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
@@ -332,7 +332,7 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	size_t rets;
 	int code;
 
-	if (is_stub(c, addr) || !image_is_start(&c->p->img, addr))
+	if (image_is_stub(&c->p->img, addr) || !image_is_start(&c->p->img, addr))
 		return 0;
 	c->request(c->arg, &req);
 	code = planner_plan(c->p, &req, &plan, err);

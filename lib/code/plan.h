@@ -175,6 +175,9 @@ int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 /* Returns the last FDE that starts at or before @addr and contains it, or NULL. */
 const struct plan_fde *image_fde(const struct plan_image *img, uint64_t addr);
 
+/* True if a PLT stub starts at @addr, or there is no code. */
+bool image_is_stub(const struct plan_image *img, uint64_t addr);
+
 /*
  * True if no instruction of the file's code switches to another stack. False also if that is not
  * known: bytes that do not decode, or more than @max_bytes of code.

@@ -306,8 +306,8 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 		t.places = memcpy(targets_keep(r->res, size), m->places, size);
 		t.place_cnt = m->place_cnt;
 		t.places_split = m->places_split;
-		t.note = m->note ? targets_text(r->res, m->note) : NULL;
 	}
+	t.note = m->note ? targets_text(r->res, m->note) : NULL;
 	set_names(r, a, m, &t);
 	target_add(r, &t);
 	if (t.refused)
@@ -572,6 +572,40 @@ static int find_address(struct resolver *r, struct arg *a)
 	return match_add(r, a, &m);
 }
 
+/* Adds the functions of @lib that have a frame and no name, if @a matches "sub_ADDR". */
+static int find_unnamed_in(struct resolver *r, struct arg *a, const struct object *lib)
+{
+	struct plan_image image;
+	int ret = elf_file_image(lib->elf, &image, r->err);
+
+	for (size_t i = 0; !ret && i < image.fde_cnt; i++) {
+		const struct plan_fde *fde = &image.fdes[i];
+		struct match m = { .lib = lib, .addr = fde->start };
+		_cleanup_free_ char *name = resolve_start_name(NULL, fde->start), *note = NULL;
+
+		if (fde->framed || fde->start == image.entry || image_is_stub(&image, fde->start) ||
+			elf_file_func_at(lib->elf, fde->start) || !pattern_match(&a->pattern, name))
+			continue;
+		m.shown = name;
+		if (!a->hits)
+			m.note = note = xasprintf("%s is stripped: its functions are named by their "
+				"addresses, such as '%s'", lib->path, name);
+		ret = match_add(r, a, &m);
+	}
+	return ret;
+}
+
+/* A pattern without a match in the names of stripped files. */
+static int find_unnamed(struct resolver *r, struct arg *a)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < a->libs->cnt; i++)
+		if (elf_file_is_stripped(a->libs->object[i]->elf))
+			ret = find_unnamed_in(r, a, a->libs->object[i]);
+	return ret;
+}
+
 static int add_line(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_line_code *code)
 {
@@ -639,7 +673,11 @@ static int find_symbols(struct resolver *r, struct arg *a)
 	}
 	if (a->has_addr && arg_is_open(a))
 		return find_address(r, a);
-	if (!a->glob || a->patterned || !arg_is_open(a))
+	if (!arg_is_open(a))
+		return 0;
+	if (a->regex || a->patterned)
+		return find_unnamed(r, a);
+	if (!a->glob)
 		return 0;
 	a->patterned = true; /* no exact match */
 	/* a qualified name cannot match a mangled symbol */
