@@ -2,6 +2,7 @@
 // funcsnoop stream: calls as they happen.
 #include <errno.h>
 #include <poll.h>
+#include <search.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,12 @@ struct run {
 		uint64_t names_ns;
 		struct stats *was; /* the last reading for counters; or NULL */
 		struct counter *counters; /* FIGURE_CNT for each function */
+		struct noise {
+			struct call_noise noise;
+			uint64_t read_ns;
+		} *noise; /* of each function */
 	} *of; /* of each group */
+	void *firsts; /* tree of struct first */
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
@@ -167,6 +173,59 @@ static const struct stats *names_of(struct run *r, const struct stream_record *r
 	return of->names;
 }
 
+#define NOISE_NS 100000000ULL
+
+/* Returns the error of the durations of the function of @rec, at most NOISE_NS old. */
+static const struct call_noise *noise_of(struct run *r, const struct stream_record *rec)
+{
+	struct noise *noise = &r->of[rec->group].noise[rec->call->fn];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!noise->read_ns || now - noise->read_ns >= NOISE_NS) {
+		call_noise_read(r->groups.group[rec->group], rec->call->fn, &noise->noise);
+		noise->read_ns = now;
+	}
+	return &noise->noise;
+}
+
+/* When the first probe of a process that needs a page was over. */
+struct first {
+	uint32_t pid;
+	uint64_t until_ns;
+};
+
+static int compare_firsts(const void *a, const void *b)
+{
+	const struct first *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* True if the kernel may have mapped that page during the call: calls come as they return. */
+static bool is_first(struct run *r, const struct stream_record *rec, bool sets_up)
+{
+	const struct call *call = rec->call;
+	struct first *first, **at, key = { .pid = call->pid };
+
+	at = tfind(&key, &r->firsts, compare_firsts);
+	if (!at && !sets_up)
+		return false;
+	if (!at) {
+		first = xcalloc(1, sizeof(*first));
+		first->pid = call->pid;
+		first->until_ns = call->start + call->duration + rec->late_ns;
+		at = tsearch(first, &r->firsts, compare_firsts);
+	}
+	return !at || call->start < (*at)->until_ns;
+}
+
+static uint64_t call_noise(struct run *r, const struct stream_record *rec)
+{
+	const struct call_noise *noise = noise_of(r, rec);
+
+	return call_noise_ns(noise, rec->late_ns, is_first(r, rec, noise->sets_up));
+}
+
 static void write_call(struct run *r, const struct stream_record *rec)
 {
 	struct shown_call c = call_of(r->groups.group[rec->group], r->of[rec->group].types,
@@ -181,6 +240,7 @@ static void write_call(struct run *r, const struct stream_record *rec)
 		write_event(r, &c, CALL_ENTRY);
 		return;
 	}
+	c.noise_ns = call_noise(r, rec);
 	if (r->o->exits)
 		write_event(r, &c, CALL_EXIT);
 	if (r->o->calls)
@@ -422,6 +482,7 @@ static int open_groups(struct run *r, struct err *err)
 		if (!code)
 			code = stacks_read(g, &of->stacks, err);
 		of->keys.stacks = of->stacks;
+		of->noise = xcalloc(group_info(g).fn_cnt, sizeof(*of->noise));
 		group_close_maps(g);
 	}
 	return code;
@@ -518,8 +579,10 @@ static void run_done(struct run *r)
 		stats_free(r->of[i].names);
 		stats_free(r->of[i].was);
 		free(r->of[i].counters);
+		free(r->of[i].noise);
 	}
 	free(r->of);
+	tdestroy(r->firsts, free);
 	stream_page_done(&r->page);
 	out_done(&r->alert);
 	sink_done(&r->sink);

@@ -275,7 +275,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	capture "$FIX/call" --arg 7 --comm slowpoke args6 1
 	fsn stats g --slow --json
 	assert_json '.[0].slow_calls | length' 1
-	assert_json '.[0].slow_calls[0] | keys_unsorted' '["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","slow","failed","cookie"]'
+	assert_json '.[0].slow_calls[0] | keys_unsorted' '["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","noise_ns","slow","failed","cookie"]'
 	assert_json '.[0].slow_calls[0] | [.type, .group, .function, .comm, .ret, .ret_name, .slow,
 		.failed, .pid == .tid]' \
 		'["call","g","fix_args6","slowpoke",637,null,true,false,true]'

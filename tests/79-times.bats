@@ -558,6 +558,23 @@ assert_noise() { # FUNCTION WANT
 	fsn detach g
 }
 
+@test "times: a stream marks durations within their error, as tables do" {
+	need_bpf
+	fix_calibration
+	attach_spin --exit ret spin_emulated_0 spin_emulated_100us
+	start_stream lines g -n 40
+	start_stream calls g --json -n 40
+	capture "$FIX/spin" 20
+	wait_bg lines
+	wait_bg calls
+	assert_eq "$(grep -o ' <~\?' "$(bg_out lines)" | tr -d ' <')" \
+		"$(jq -r 'if .duration_ns < .noise_ns then "~" else "" end' "$(bg_out calls)")"
+	# The first call has the error of a page, and no call of 100 us is marked without it.
+	assert_eq "$(jq -s '.[0].noise_ns > 32500, all(.[1:][]; .noise_ns < 32500 or .duration_ns < 90000)' \
+		"$(bg_out calls)")" $'true\ntrue'
+	fsn detach g
+}
+
 @test "times: few calls of a short recursive function are marked" {
 	need_bpf
 	fix_calibration

@@ -24,7 +24,7 @@ setup() {
 	assert_eq "$(jq -c 'keys_unsorted' <<<"$output" | sed -n 1p)" \
 		'["type","ts_ns","time","group","function","pid","tid","comm","args","cookie"]'
 	assert_eq "$(jq -c 'keys_unsorted' <<<"$output" | sed -n 2,3p | sort -u)" \
-		'["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","slow","failed","cookie"]'
+		'["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","noise_ns","slow","failed","cookie"]'
 	assert_eq "$(jq -c 'select(.type == "call") |
 		[.group, .function, .comm, .args, .ret, .ret_name, .slow, .failed]' <<<"$output")" \
 		'["g","fail","caller",{"code":"fixBad"},2,"fixBad",false,true]'
@@ -61,10 +61,10 @@ setup() {
 	stop_stream s
 	assert_eq "${lines[0]}" "TIME            COMMAND PID/TID CALL"
 	local time='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}'
-	assert_output_match "^$time a       [0-9]+/[0-9]+ add\\(a=1, b=0\\) = 1 <[0-9.]+ [mnu]?s>$"
-	assert_output_match "^$time abcdefghijklmno [0-9]+/[0-9]+ fail\\(code=fixBad\\) = 2 fixBad <[0-9.]+ [mnu]?s> FAILED$"
+	assert_output_match "^$time a       [0-9]+/[0-9]+ add\\(a=1, b=0\\) = 1 <~?[0-9.]+ [mnu]?s>$"
+	assert_output_match "^$time abcdefghijklmno [0-9]+/[0-9]+ fail\\(code=fixBad\\) = 2 fixBad <~?[0-9.]+ [mnu]?s> FAILED$"
 	assert_output_match "^$time b               [0-9]+/[0-9]+ sleep\\(us=4000\\) = 0 <[0-9.]+ ms> SLOW$"
-	assert_output_match "^$time b               [0-9]+/[0-9]+ text\\(text=\"it \\\\\"is\\\\\" \\\\\\\\ me\"\\) = 12 <[0-9.]+ [mnu]?s>$"
+	assert_output_match "^$time b               [0-9]+/[0-9]+ text\\(text=\"it \\\\\"is\\\\\" \\\\\\\\ me\"\\) = 12 <~?[0-9.]+ [mnu]?s>$"
 	assert_eq "${#lines[@]}" 5
 	fsn detach g
 }

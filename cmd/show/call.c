@@ -463,6 +463,7 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 			json_u64(j, call->duration);
 		else
 			json_null(j);
+		json_set_u64(j, "noise_ns", c->noise_ns);
 		if (call_is_split(call)) {
 			json_set_u64(j, "on_cpu_ns", call_on_cpu(call));
 			json_set_u64(j, "queued_ns", call->queued);

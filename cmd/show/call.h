@@ -24,6 +24,7 @@ struct shown_call {
 	const struct stats *names;     /* its rows have the names of call sites; or NULL */
 	bool on_gpu;                   /* GPU activity, in GPU time */
 	uint64_t late_ns;              /* as of struct stream_record */
+	uint64_t noise_ns;             /* a shorter duration is within the error of the correction */
 };
 
 /* Returns the kernel name of GPU activity, or NULL. */

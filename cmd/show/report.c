@@ -136,6 +136,7 @@ struct shown_call report_slow(
 	c.keys = &rg->keys;
 	c.key = rg->slow[i].keyed ? &rg->slow[i].key : NULL;
 	c.names = rg->whole;
+	c.noise_ns = rg->s->funcs[c.call->fn].max_noise_ns;
 	return c;
 }
 

@@ -101,7 +101,7 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 		call_result_text(o, c);
 	}
 	if (call_is_timed(c->call)) {
-		out_str(o, " <");
+		out_str(o, c->call->duration < c->noise_ns ? " <~" : " <");
 		out_str(o, text_duration(c->call->duration, duration));
 		if (call_is_split(c->call) && c->call->duration)
 			out_str(o, ", ");

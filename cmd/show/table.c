@@ -141,6 +141,11 @@ void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n)
 	add_n(grid, known ? type : CELL_NONE, n);
 }
 
+void grid_about(struct grid *grid, bool about)
+{
+	grid->cells[grid->cell_cnt - 1].about = about;
+}
+
 void grid_number(struct grid *grid, int64_t n)
 {
 	add_n(grid, CELL_NUMBER, (uint64_t)n);
@@ -182,8 +187,8 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		if (figure_is_real(id))
 			grid_real(grid, type, known, known ? f->value[id].x : 0);
 		else
-			add_n(grid, known ? type : CELL_NONE, known ? f->value[id].n : 0)->about =
-				known && is_noise(f, id);
+			grid_n(grid, type, known, known ? f->value[id].n : 0);
+		grid_about(grid, known && is_noise(f, id));
 	}
 	if (figure_or_0(f, FIGURE_ERRORS))
 		grid_mark(grid, "31"); /* red */

@@ -107,6 +107,7 @@ static inline void grid_count(struct grid *grid, bool known, uint64_t n)
 {
 	grid_n(grid, CELL_COUNT, known, n);
 }
+void grid_about(struct grid *grid, bool about); /* the last cell is within the noise */
 static inline void grid_ns(struct grid *grid, bool known, uint64_t ns)
 {
 	grid_n(grid, CELL_NS, known, ns);

@@ -166,6 +166,7 @@ static void fill_slow_call(
 	grid_number(grid, call->pid);
 	grid_number(grid, call->tid);
 	grid_ns(grid, true, call->duration);
+	grid_about(grid, call->duration < c->noise_ns);
 	grid_text(grid, *where->buf ? where->buf : NULL);
 	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
 	grid_text(grid, c->function);

@@ -336,6 +336,35 @@ static void set_noise(
 		f->max_noise_ns = noise;
 }
 
+void call_noise_read(const struct group *g, uint32_t fn, struct call_noise *ret_noise)
+{
+	const struct price price = group_info(g).price;
+	const struct group_func func = group_func(g, fn);
+	struct fsn_counts n = {};
+	struct fsn_stat stat;
+
+	memset(ret_noise, 0, sizeof(*ret_noise));
+	ret_noise->overhead_ns = func.overhead_ns;
+	if (!func.overhead_ns)
+		return;
+	for (uint32_t i = fn; i < g->meta.stat_shards * g->meta.fn_cnt; i += g->meta.fn_cnt)
+		if (!map_get(group_fd(g, MAPID_STATS), &i, &stat))
+			counts_add(&n, &stat.n);
+	ret_noise->slow = slowdown(price.run_ns[func.site], func.end, &n);
+	ret_noise->own_ns = own_error(ret_noise->slow, &func);
+	ret_noise->setup_ns = setup_ns(&price);
+	ret_noise->sets_up = sets_up_inside(&func) || (func.in_file && func.end == PRICE_RET);
+}
+
+uint64_t call_noise_ns(const struct call_noise *noise, uint64_t probes_ns, bool first)
+{
+	uint64_t inner = stats_less(probes_ns, noise->overhead_ns);
+
+	if (!noise->overhead_ns)
+		return 0;
+	return noise->own_ns + error_of(noise->slow, inner) + (first ? noise->setup_ns : 0);
+}
+
 /* Processes have been read, because each has a first call. */
 static void noise_make(const struct group *g, struct stats *s)
 {

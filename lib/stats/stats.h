@@ -287,6 +287,19 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, st
  */
 bool stats_is_shed(const struct group *g, uint32_t fn, const struct fsn_counts *n);
 
+/* The error of durations of single calls of a function; shorter durations are noise. */
+struct call_noise {
+	double slow;        /* times that its probes took longer than during the calibration */
+	uint64_t overhead_ns; /* of its own probes; 0: none is subtracted, and there is no error */
+	uint64_t own_ns;    /* error of that */
+	uint64_t setup_ns;  /* added while the kernel maps a page for the probes of a process, */
+	bool sets_up;       /* which the probes of the function need */
+};
+void call_noise_read(const struct group *g, uint32_t fn, struct call_noise *ret_noise);
+
+/* Returns the error of a call with @probes_ns of probes, possibly the @first of its process. */
+uint64_t call_noise_ns(const struct call_noise *noise, uint64_t probes_ns, bool first);
+
 /* Reads the remembered slow calls since the last reset, oldest first. The caller frees them. */
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err);
