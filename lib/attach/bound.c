@@ -36,7 +36,14 @@
 #define RETURNS_NS  (100 * MS_NS) /* the kernel has removed breakpoints of returns, */
 #define ENTRIES_NS  (500 * MS_NS) /* and all others: else a call could count twice */
 #define HANDOVER_NS (60 * S_NS) /* a handover takes less */
+#define EVEN_MAX    256 /* probes of a link that is replaced only because others are */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
+
+/* Where a span starts. Also written by the process that replaces links: apart_alloc(). */
+struct span_from {
+	uint64_t ns, used_ns;
+	struct { uint64_t cost_ns, calls; } of[]; /* each function; calls of others, too */
+};
 
 struct shed {
 	const struct draft *draft; /* NULL: only the group is known, */
@@ -51,14 +58,19 @@ struct shed {
 	int dir_fd, pids_fd;
 	struct map_mapping stats, ctl;
 	uint32_t rows;
-	uint64_t begun_ns, looked_ns, from_ns, from_used;
-	uint64_t *cost_ns, *calls; /* of each function, at .from_ns; calls of others, too */
+	uint64_t begun_ns, looked_ns;
+	struct span_from *from;
 	struct budget_func *funcs;
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* functions that were left out before */
 	bool over; /* the group is gone, or links cannot be replaced */
 };
+
+static size_t from_size(uint32_t fn_cnt)
+{
+	return offsetof(struct span_from, of[fn_cnt + 1]);
+}
 
 /* --- the cost --------------------------------------------------------------------------------- */
 
@@ -95,12 +107,12 @@ static void begin_span(struct shed *s)
 
 	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		read_counts(s, i, &n);
-		s->calls[i] = n.calls + n.aside;
-		s->cost_ns[i] = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
+		s->from->of[i].calls = n.calls + n.aside;
+		s->from->of[i].cost_ns = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
 	}
 	add_children(s);
-	s->from_used = load_ns(&s->load);
-	s->from_ns = clock_ns(CLOCK_MONOTONIC);
+	s->from->used_ns = load_ns(&s->load);
+	s->from->ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Sets .calls of .funcs to the cost of the span: prices there are 1 ns a call. */
@@ -116,13 +128,13 @@ static struct budget_span read_span(struct shed *s)
 			continue;
 		read_counts(s, i, &n);
 		f->calls = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
-		f->calls -= s->cost_ns[i] < f->calls ? s->cost_ns[i] : f->calls;
-		f->calls_per_s = n.calls + n.aside - s->calls[i];
+		f->calls -= s->from->of[i].cost_ns < f->calls ? s->from->of[i].cost_ns : f->calls;
+		f->calls_per_s = n.calls + n.aside - s->from->of[i].calls;
 		span.cost_ns += f->calls;
 	}
 	add_children(s);
-	span.used_ns = load_ns(&s->load) - s->from_used;
-	span.wall_ns = clock_ns(CLOCK_MONOTONIC) - s->from_ns;
+	span.used_ns = load_ns(&s->load) - s->from->used_ns;
+	span.wall_ns = clock_ns(CLOCK_MONOTONIC) - s->from->ns;
 	budget_own(&span);
 	return span;
 }
@@ -177,7 +189,7 @@ static uint32_t cut_link(const struct shed *s, const struct link_multi_info *lin
 }
 
 struct handing {
-	const struct shed *s;
+	struct shed *s;
 	size_t replaced; /* links */
 	int code;
 	unsigned char *gone; /* of each function, for slots_unsee() */
@@ -187,6 +199,7 @@ struct old_link {
 	int fd;    /* -1: not replaced */
 	bool ends; /* it has probes of returns only */
 	bool closing;
+	pid_t tid; /* of .thread, when it runs */
 	pthread_t thread;
 };
 
@@ -219,10 +232,11 @@ static void mark_gone(struct handing *h, const struct link_multi_info *link)
 }
 
 /*
- * Replaces link @name by one without the left-out functions, unless its parity is that of @turn or it
- * has none of them. Attaches the new link before it unpins the old one (bpf/call.bpf.h). *@ret_old is
- * the old link, which the caller closes; unchanged if nothing was replaced. Returns 0, or the error
- * that keeps the old link in place.
+ * Replaces link @name by one without the left-out functions, unless its parity is that of @turn, or
+ * it is large and has none of them. Small ones are always replaced: a handover needs only one turn if
+ * all links have the same parity. Attaches the new link before it unpins the old one
+ * (bpf/call.bpf.h). *@ret_old is the old link, which the caller closes; unchanged if nothing was
+ * replaced. Returns 0, or the error that keeps the old link in place.
  */
 static int replace_link(
 	struct handing *h, const char *name, uint32_t turn, struct old_link *ret_old)
@@ -249,7 +263,7 @@ static int replace_link(
 		.offsets = offsets,
 		.cookies = cookies,
 		.cnt = cut_link(s, &link, turn, offsets, cookies) };
-	if (probes.cnt == link.cnt || probes.file_fd < 0)
+	if (probes.file_fd < 0 || (probes.cnt == link.cnt && link.cnt > EVEN_MAX))
 		return 0;
 	if (probes.cnt) {
 		prog_fd = bpf_prog_get_fd_by_id(link.prog_id);
@@ -280,30 +294,64 @@ static int replace_link(
 
 static void *close_old(void *arg)
 {
-	close(*(int *)arg);
+	struct old_link *old = arg;
+
+	__atomic_store_n(&old->tid, gettid(), __ATOMIC_RELAXED);
+	close(old->fd);
 	return NULL;
 }
 
-/*
- * Closes links with or without entries, as @ends says. In parallel, because each close waits for RCU
- * grace periods. Does not wait longer than @most_ns for them.
- */
-static void close_some(struct old_link *old, size_t cnt, bool ends, uint64_t most_ns)
+static void start_closing(struct old_link *old, size_t cnt, bool ends)
 {
-	uint64_t until = clock_ns(CLOCK_REALTIME) + most_ns;
-	struct timespec at = { until / S_NS, until % S_NS };
-
 	for (size_t i = 0; i < cnt; i++) {
 		if (old[i].fd < 0 || old[i].ends != ends)
 			continue;
-		old[i].closing = !pthread_create(&old[i].thread, NULL, close_old, &old[i].fd);
+		old[i].closing = !pthread_create(&old[i].thread, NULL, close_old, &old[i]);
 		if (!old[i].closing)
 			close(old[i].fd);
 	}
-	for (size_t i = 0; i < cnt; i++)
-		if (old[i].closing && old[i].ends == ends &&
-			!pthread_timedjoin_np(old[i].thread, NULL, &at))
-			old[i].closing = false;
+}
+
+/*
+ * True if the kernel has removed the probes of @old and only waits for grace periods
+ * (bpf_uprobe_unregister(), kernel/trace/bpf_trace.c, since 6.12).
+ */
+static bool is_unprobed(const struct old_link *old)
+{
+	pid_t tid = __atomic_load_n(&old->tid, __ATOMIC_RELAXED);
+	_cleanup_close_ int fd = -1;
+	char path[64], stack[4096];
+	ssize_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stack", tid);
+	if (tid)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, stack, sizeof(stack) - 1);
+	stack[n > 0 ? n : 0] = '\0';
+	return strstr(stack, "uprobe_unregister_sync") ||
+		(strstr(stack, "synchronize_srcu") && !strstr(stack, "uprobe_unregister"));
+}
+
+/*
+ * Waits until links with or without entries, as @ends says, are closed; with @probes_only, until their
+ * probes are gone. Not longer than @most_ns.
+ */
+static void await_closed(struct old_link *old, size_t cnt, bool ends, bool probes_only, uint64_t most_ns)
+{
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
+	size_t i = 0;
+
+	while (i < cnt && ns_until(until)) {
+		struct old_link *o = &old[i];
+
+		if (o->closing && o->ends == ends && !pthread_tryjoin_np(o->thread, NULL))
+			o->closing = false;
+		if (!o->closing || o->ends != ends || (probes_only && is_unprobed(o)))
+			i++;
+		else
+			sleep_ns(MS_NS / 2);
+	}
 }
 
 DEFINE_ORDER(compare_fds, struct old_link, RISING(fd))
@@ -328,11 +376,21 @@ static int close_others(struct old_link *old, size_t cnt, int keep)
 	return keep;
 }
 
-/* Closes links, those of returns first, and @peer, if not -1, when all breakpoints are gone. */
+/*
+ * Closes links. In parallel, because each close waits for RCU grace periods. Probes of returns go
+ * first. If @peer is not -1, sends a byte when all probes are gone, and closes @peer when their
+ * programs have run for the last time.
+ */
 static void close_links(struct old_link *old, size_t cnt, int peer)
 {
-	close_some(old, cnt, true, RETURNS_NS);
-	close_some(old, cnt, false, ENTRIES_NS);
+	start_closing(old, cnt, true);
+	await_closed(old, cnt, true, true, RETURNS_NS);
+	start_closing(old, cnt, false);
+	await_closed(old, cnt, false, true, ENTRIES_NS);
+	if (peer >= 0)
+		(void)!send(peer, "", 1, MSG_NOSIGNAL);
+	await_closed(old, cnt, true, false, RETURNS_NS);
+	await_closed(old, cnt, false, false, ENTRIES_NS);
 	if (peer >= 0)
 		close(peer);
 	for (size_t i = 0; i < cnt; i++)
@@ -345,13 +403,14 @@ static void close_links(struct old_link *old, size_t cnt, int peer)
  * then waits for each thread with a traced call in progress, until that returns or the thread has
  * made no other call with a return probe for 100 ms (ri_timer(), kernel/events/uprobes.c): that can
  * be for ever, with one inside main. So a process of its own waits; it does not end before, because a
- * close that is killed leaves breakpoints.
+ * close that is killed leaves breakpoints. The next span starts as soon as the breakpoints are gone.
  */
-static void close_all(struct old_link *old, size_t cnt)
+static void close_all(struct shed *s, struct old_link *old, size_t cnt)
 {
 	int pair[2] = { -1, -1 };
 	pid_t child =
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ? -1 : fork();
+	ssize_t n;
 	char byte;
 
 	if (!child) {
@@ -361,8 +420,10 @@ static void close_all(struct old_link *old, size_t cnt)
 		_exit(0);
 	}
 	if (child < 0) {
-		close_links(old, cnt, pair[1]);
-		close(pair[0]);
+		close_links(old, cnt, -1);
+		close_fd(pair[0]);
+		close_fd(pair[1]);
+		begin_span(s);
 		return;
 	}
 	close(pair[1]);
@@ -370,7 +431,10 @@ static void close_all(struct old_link *old, size_t cnt)
 		if (old[i].fd >= 0)
 			close(old[i].fd);
 	shutdown(pair[0], SHUT_WR);
-	(void)!read(pair[0], &byte, 1);
+	n = read(pair[0], &byte, 1);
+	begin_span(s);
+	if (n == 1)
+		(void)!read(pair[0], &byte, 1);
 	close(pair[0]);
 }
 
@@ -427,10 +491,11 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 		h->replaced += old[i].fd >= 0;
 		code = code ? code : one;
 	}
-	close_all(old, cnt);
-	free(old);
-	if (h->replaced > before)
+	if (h->replaced > before) {
+		close_all(h->s, old, cnt);
 		unsee_gone(h);
+	}
+	free(old);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctl->replaced_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
 	return code;
@@ -571,6 +636,8 @@ void shed_step(struct shed *s)
 			for (uint32_t i = 0; code && i < s->fn_cnt; i++)
 				if (!s->was[i])
 					s->funcs[i].limit = LIMIT_NONE;
+			if (!code)
+				return; /* a span has begun */
 		} else if (!s->over_share) {
 			s->over_share =
 				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
@@ -626,8 +693,7 @@ void shed_free(struct shed *s)
 	close_fd(s->dir_fd);
 	close_fd(s->pids_fd);
 	free(s->lib_fd);
-	free(s->cost_ns);
-	free(s->calls);
+	apart_free(s->from, from_size(s->fn_cnt));
 	free(s->funcs);
 	free(s->shown);
 	free(s->was);
@@ -658,8 +724,7 @@ static struct shed *shed_alloc(const char *name, struct bpffs *fs, uint32_t fn_c
 
 	*s = (struct shed) { .fs = fs, .fn_cnt = fn_cnt, .dir_fd = -1, .pids_fd = -1 };
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->cost_ns = xcalloc(cnt, sizeof(*s->cost_ns));
-	s->calls = xcalloc(cnt, sizeof(*s->calls));
+	s->from = apart_alloc(from_size(fn_cnt));
 	s->funcs = xcalloc(cnt, sizeof(*s->funcs));
 	s->shown = xcalloc(cnt, sizeof(*s->shown));
 	s->was = xcalloc(cnt, sizeof(*s->was));
