@@ -80,6 +80,35 @@ ran() { # TARGETS WHAT...
 	wait_bg fix
 }
 
+# As java and its libjvm.so.
+@test "usdt: a program without probes of its own has those of its libraries" {
+	local host=$BATS_TEST_TMPDIR/own-host
+
+	need_tool cc
+	capture cc -D_GNU_SOURCE -O1 -fPIC -shared -pthread -Dmain=events_main \
+		-o "$BATS_TEST_TMPDIR/libfsnvm.so" "$BATS_TEST_DIRNAME/fixtures/events.c"
+	echo 'int events_main(int, char **); int main(int n, char **args) { return events_main(n, args); }' >"$host.c"
+	capture cc -o "$host" "$host.c" -L"$BATS_TEST_TMPDIR" -lfsnvm -Wl,-rpath,"$BATS_TEST_TMPDIR"
+	start_bg vm "$host" --wait --wait-end threads 10 4
+	wait_ready vm
+	fsn attach g 'u:own-host:tick' -p "$(bg_pid vm)"
+	assert_stderr_match "^funcsnoop attach: 'own-host' has no USDT probes: those of all files of the process are meant$"
+	fsn attach every 'u:own-host' -p "$(bg_pid vm)"
+	assert_stderr_match "'own-host' has no USDT probes"
+	fsn -s 1 attach h 'u:own-host:tack' -p "$(bg_pid vm)"
+	fsn -s 1 attach h 'u:own-host:tick'
+	assert_stderr_match "no USDT probe 'tick' in"
+	tell vm
+	wait_line vm '^guarded '
+	fsn stats g --json
+	assert_json '[.[0].functions[] | [.name, .calls]]' '[["fixed:tick",40]]'
+	fsn stats every --json
+	assert_json '[.[0].functions[] | select(.name | test("fixed:(tick|pair)")) | [.name, .calls]] | sort' \
+		'[["fixed:pair",80],["fixed:tick",40]]'
+	stop_bg vm
+	fsn detach g every
+}
+
 @test "usdt: arguments are read from the locations in the notes" {
 	start_bg fix "$EVENTS" --wait threads 2 1
 	wait_ready fix

@@ -243,6 +243,37 @@ static bool find_provider(struct finding *f, const char *provider)
 	return f->hits;
 }
 
+/*
+ * Searches all files that given processes map, because @lib, which they do have, has no probes: a
+ * virtual machine is in a library of its program.
+ */
+static void find_mapped(struct finding *f, const char *lib)
+{
+	__cleanup(objects_done) struct objects objects = {};
+	_cleanup_free_ char *note = NULL;
+	size_t first = f->targets->cnt;
+
+	libfind_add_mapped(f->finder, &objects);
+	for (size_t i = 0; i < objects.cnt; i++)
+		find_in(f, objects.object[i]);
+	if (f->targets->cnt == first)
+		return;
+	note = xasprintf("'%s' has no USDT probes: those of all files of the process are meant", lib);
+	f->targets->target[first].note = targets_text(f->targets, note);
+}
+
+static bool has_probes(const struct objects *objects)
+{
+	for (size_t i = 0; i < objects->cnt; i++) {
+		__cleanup(usdt_sites_done) struct usdt_sites s = {};
+
+		usdt_sites_read(objects->object[i]->elf, &s);
+		if (s.cnt)
+			return true;
+	}
+	return false;
+}
+
 /* Parses LIB:[PROVIDER:]PROBE or PROVIDER:PROBE; LIB or PROVIDER alone means all its probes. */
 static int find_request(struct finding *f, struct err *err)
 {
@@ -274,6 +305,8 @@ static int find_request(struct finding *f, struct err *err)
 	suggest_init(&f->near, f->text);
 	for (size_t i = 0; i < objects.cnt; i++)
 		find_in(f, objects.object[i]);
+	if (libfind_has_pids(f->finder) && !has_probes(&objects))
+		find_mapped(f, lib);
 	return f->hits ? 0 : not_found(f, lib, &objects, err);
 }
 
