@@ -22,7 +22,7 @@
 #include "show/text.h"
 #include "stats/stats.h"
 
-/* What is listed of groups: a document, or a table with stacks below it. */
+/* Records of groups: a document, or a table with stacks below it. */
 struct listed {
 	struct globals *g;
 	const struct list_options *choice;
