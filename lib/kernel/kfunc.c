@@ -14,7 +14,6 @@
 #include "base/util.h"
 #include "kernel/kernel.h"
 #include "kernel/kfunc.h"
-#include "kernel/ksyms.h"
 #include "kernel/tracefs.h"
 #include "proc/proc.h"
 
