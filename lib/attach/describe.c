@@ -311,11 +311,7 @@ static int describe_keys(struct description *d, const struct draft *draft,
 	if (!code)
 		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
 	name_parts(d, draft->probed_cnt);
-	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
-	keys_kinds(d->keyed, draft->probed_cnt, d->key_kinds);
-	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
-	d->wakers = keys_are_wakers(d->keyed, draft->probed_cnt);
-	d->asked = keys_are_asked(d->keyed, draft->probed_cnt);
+	keys_summarize(d->keyed, draft->probed_cnt, &d->keys);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)
 		d->key_text[i] = strtab_add(&d->text, keys->key[i].name);
 	for (size_t i = 0; !code && i < keys->sum_cnt; i++)
@@ -736,7 +732,7 @@ static void describe_meta(
 	meta->row_cnt = keys->rows;
 	meta->key_cnt = keys->key_cnt;
 	meta->sum_cnt = keys->sum_cnt;
-	meta->key_wide = d->key_wide;
+	meta->key_wide = d->keys.wide;
 	meta->key_caller = keys_at(keys, FSN_BY_CALLER);
 	meta->key_lock = keys_at(keys, FSN_BY_LOCK);
 	meta->key_kernel = keys_at(keys, FSN_BY_KERNEL);

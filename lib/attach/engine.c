@@ -146,9 +146,9 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		((spec->progs & 1U << ENGINE_WAIT) ? slots * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->opts->keys ? slots * sizeof(uint32_t) : 0) +
-		(spec->desc->asked ? slots * 16 : 0) +
-		(spec->desc->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
-		(spec->desc->wakers ? slots * (FSN_COMM_LEN + 16) : 0) +
+		(spec->desc->keys.asked ? slots * 16 : 0) +
+		(spec->desc->keys.late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
+		(spec->desc->keys.wakers ? slots * (FSN_COMM_LEN + 16) : 0) +
 		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -185,11 +185,11 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 
 	if (!keys)
 		return;
-	if (spec->desc->key_late)
+	if (spec->desc->keys.late)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, e->slot_cnt);
-	if (spec->desc->wakers)
+	if (spec->desc->keys.wakers)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_wakers, e->slot_cnt);
-	if (spec->desc->asked)
+	if (spec->desc->keys.asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	if (keys_at(keys, FSN_BY_CALLER) || keys_at(keys, FSN_BY_LOCK))
 		bpf_map__set_max_entries(e->skel->maps.fsn_seen, FSN_SEEN);
@@ -197,13 +197,13 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_places_known = kernel_finds_mappings();
 	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
-	e->skel->rodata->fsn_asked = spec->desc->asked;
-	e->skel->rodata->fsn_key_late = spec->desc->key_late;
-	e->skel->rodata->fsn_wakers = spec->desc->wakers;
+	e->skel->rodata->fsn_asked = spec->desc->keys.asked;
+	e->skel->rodata->fsn_key_late = spec->desc->keys.late;
+	e->skel->rodata->fsn_wakers = spec->desc->keys.wakers;
 	e->skel->rodata->fsn_waker_stacks = keys_at(keys, FSN_BY_WAKER_STACK);
-	e->skel->rodata->fsn_key_wide = spec->desc->key_wide;
-	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->desc->key_kinds,
-		sizeof(spec->desc->key_kinds));
+	e->skel->rodata->fsn_key_wide = spec->desc->keys.wide;
+	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->desc->keys.kinds,
+		sizeof(spec->desc->keys.kinds));
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
 	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
 	e->skel->rodata->fsn_row_cnt = keys->rows;
@@ -584,7 +584,7 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 	bpf_program__set_autoload(e->skel->progs.fsn_sleep, engine_sees_sleeps(spec));
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
-	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->desc->wakers);
+	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->desc->keys.wakers);
 	bpf_program__set_autoload(e->skel->progs.fsn_interrupt, progs & 1U << ENGINE_SYS_EXIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, spec->opts->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, spec->opts->children);

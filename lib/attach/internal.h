@@ -262,11 +262,7 @@ struct description {
 	struct strtab text;
 	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function records slow calls, or a key is a communicator */
-	bool key_wide;  /* some key needs more than a word */
-	uint32_t key_kinds[FSN_KEYS];
-	bool key_late;  /* some row is found when its call returns, */
-	bool wakers;    /* and one by the thread that ended the wait */
-	bool asked;     /* some call returns the handle of a GPU kernel */
+	struct keys_summary keys;
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
 	bool judged;     /* some function may fail */

@@ -195,49 +195,44 @@ bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
 	return false;
 }
 
+/* Binds argument @nth, from 1 on; 0: @f has no such argument. */
+static int bind_nth(const struct condition_func *f, size_t nth, enum fsn_by what,
+	struct fsn_part *ret, const char **ret_why)
+{
+	int code = nth ? condition_arg_at(f, nth - 1, &ret->where, ret_why) : -ENOENT;
+
+	if (code)
+		return code;
+	ret->what = what;
+	ret->width = 64;
+	ret->arg = (unsigned int)nth;
+	return 0;
+}
+
 static int bind_communicator(
 	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
 	size_t nth;
-	int code = keys_communicator(f, &nth) ? condition_arg_at(f, nth, &ret->where, ret_why)
-					      : -ENOENT;
 
-	if (code)
-		return code;
-	ret->what = FSN_BY_COMMUNICATOR;
-	ret->width = 64;
-	ret->arg = (unsigned int)nth + 1;
 	ret->at = f->communicator_at;
-	return 0;
+	return bind_nth(f, keys_communicator(f, &nth) ? nth + 1 : 0, FSN_BY_COMMUNICATOR, ret, ret_why);
 }
 
 static int bind_kernel(
 	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
-	int code = f->kernel && !f->named && f->regs != FSN_REGS_UNKNOWN
-		? condition_arg_at(f, f->kernel - 1, &ret->where, ret_why)
-		: -ENOENT;
+	bool is_known = !f->named && f->regs != FSN_REGS_UNKNOWN;
 
-	if (code)
-		return code;
-	ret->what = FSN_BY_KERNEL;
-	ret->width = 64;
-	ret->arg = f->kernel;
-	return 0;
+	return bind_nth(f, is_known ? f->kernel : 0, FSN_BY_KERNEL, ret, ret_why);
 }
 
 static int bind_lock(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
-	int code = f->lock && f->regs != FSN_REGS_UNKNOWN
-		? condition_arg_at(f, f->lock - 1, &ret->where, ret_why)
-		: -ENOENT;
+	int code = bind_nth(f, f->regs != FSN_REGS_UNKNOWN ? f->lock : 0, FSN_BY_LOCK, ret, ret_why);
 
-	if (code)
-		return code;
-	ret->what = FSN_BY_LOCK;
-	ret->width = 64;
-	ret->arg = f->has_args ? f->lock : 0;
-	return 0;
+	if (!f->has_args)
+		ret->arg = 0;
+	return code;
 }
 
 /* Binds the thread that ended a wait, which is known like an argument of waits (target/wait.c). */
@@ -542,58 +537,25 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		    : check_found("--sum", k->sum, k->sum_cnt, sums, funcs, cnt, err);
 }
 
-bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
+void keys_summarize(const struct fsn_keyed *keyed, size_t cnt, struct keys_summary *ret)
 {
-	for (size_t i = 0; i < cnt; i++)
-		for (size_t n = 0; n < FSN_KEYS; n++)
-			switch (keyed[i].key[n].what) {
-			case FSN_BY_TEXT:
-			case FSN_BY_COMM:
-			case FSN_BY_COMMUNICATOR:
-			case FSN_BY_MEMBER:
-			case FSN_BY_WAKER:
-			case FSN_BY_CALLER:
-			case FSN_BY_LOCK:
-				return true;
-			}
-	return false;
-}
+	const uint32_t wide = 1U << FSN_BY_TEXT | 1U << FSN_BY_COMM | 1U << FSN_BY_COMMUNICATOR |
+		1U << FSN_BY_MEMBER | 1U << FSN_BY_WAKER | 1U << FSN_BY_CALLER | 1U << FSN_BY_LOCK;
+	const uint32_t wakers = 1U << FSN_BY_WAKER | 1U << FSN_BY_WAKER_TID |
+		1U << FSN_BY_WAKER_STACK;
 
-void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[])
-{
-	memset(ret_kinds, 0, FSN_KEYS * sizeof(*ret_kinds));
-	for (size_t i = 0; i < cnt; i++)
-		for (size_t n = 0; n < FSN_KEYS; n++)
-			ret_kinds[n] |= 1U << keyed[i].key[n].what;
-}
+	*ret = (struct keys_summary) {};
+	for (size_t i = 0; i < cnt; i++) {
+		ret->asked |= keyed[i].named != FSN_NAMED_NOT;
+		ret->late |= keyed[i].late;
+		for (size_t n = 0; n < FSN_KEYS; n++) {
+			uint32_t kind = 1U << keyed[i].key[n].what;
 
-bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		if (keyed[i].named != FSN_NAMED_NOT)
-			return true;
-	return false;
-}
-
-bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		for (size_t n = 0; n < FSN_KEYS; n++)
-			switch (keyed[i].late ? keyed[i].key[n].what : FSN_BY_NONE) {
-			case FSN_BY_WAKER:
-			case FSN_BY_WAKER_TID:
-			case FSN_BY_WAKER_STACK:
-				return true;
-			}
-	return false;
-}
-
-bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		if (keyed[i].late)
-			return true;
-	return false;
+			ret->kinds[n] |= kind;
+			ret->wide |= (kind & wide) != 0;
+			ret->wakers |= keyed[i].late && kind & wakers;
+		}
+	}
 }
 
 /* --- reading the keys of a group from its maps --------------------------------------------- */

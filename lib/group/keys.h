@@ -93,20 +93,16 @@ bool keys_member(const struct condition_func *f, const struct key_name *name, si
 /* True if argument *@ret_nth of @f is an NCCL communicator. */
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
 
-/* True if a key of @keyed needs more than one word. */
-bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
+/* Facts about the keys of all functions, for the BPF programs. */
+struct keys_summary {
+	uint32_t kinds[FSN_KEYS]; /* of each key, as a mask of 1 << enum fsn_by */
+	bool wide;   /* a key needs more than one word */
+	bool late;   /* a row is looked up only when its call returns */
+	bool wakers; /* a key is the thread that ended a wait for a lock, or its stack */
+	bool asked;  /* a function stores a handle that stands for a GPU kernel */
+};
 
-/* Sets for each key the mask of its kinds in all functions, 1 << enum fsn_by. */
-void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[]);
-
-/* True if a function stores a handle that stands for a GPU kernel. */
-bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
-
-/* True if a key is the thread that ended a wait for a lock, or its stack. */
-bool keys_are_wakers(const struct fsn_keyed *keyed, size_t cnt);
-
-/* True if a row is looked up only when its call returns. */
-bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
+void keys_summarize(const struct fsn_keyed *keyed, size_t cnt, struct keys_summary *ret);
 
 /* --- memory, bound to functions at attach ------------------------------------------------------ */
 
