@@ -271,8 +271,11 @@ static void print_recursed(const struct report *r, const struct report_group *rg
 			most = s;
 	}
 	if (most) {
-		_cleanup_free_ char *name = text_escape(group_func(rg->s->group, most->fn).name);
+		const char *whole = group_func(rg->s->group, most->fn).name;
+		_cleanup_free_ char *cut = NULL, *name = NULL;
 
+		text_shorten(&whole, 1, 60, &cut);
+		name = text_escape(cut ? cut : whole);
 		report_note(r, f,
 			"TOTAL of '%s' has the time of its nested calls at every level; "
 			"outer_ns of --json has the outermost alone", name);
