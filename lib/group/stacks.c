@@ -646,14 +646,12 @@ static void add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t num
 static void read_met(struct stacks *s)
 {
 	const int fd = group_fd(s->g, MAPID_FILE_OF);
-	struct fsn_file_id id, next, *before = NULL;
 	struct fsn_file_ref ref;
+	struct fsn_file_id id;
 
-	for (; fd >= 0 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
-		id = next;
+	map_foreach(fd, &id)
 		if (!bpf_map_lookup_elem(fd, &id, &ref))
 			add_met(s, &id, ref.file);
-	}
 }
 
 static uint64_t number_of(struct stacks *s, uint64_t frame)
@@ -672,15 +670,13 @@ static uint64_t number_of(struct stacks *s, uint64_t frame)
 static void read_met_names(struct stacks *s)
 {
 	const int fd = group_fd(s->g, MAPID_FILE_NAMES);
-	struct fsn_file_id id, next, *before = NULL;
 	struct fsn_file_name name;
+	struct fsn_file_id id;
 
-	for (; fd >= 0 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
+	map_foreach(fd, &id) {
+		uint64_t frame = met_frame(&id, 0);
 		struct met_name *met = s->met_names;
-		uint64_t frame;
 
-		id = next;
-		frame = met_frame(&id, 0);
 		if (bpf_map_lookup_elem(fd, &id, &name) || !name.cnt)
 			continue;
 		for (size_t i = 0; i < s->met_name_cnt; i++)

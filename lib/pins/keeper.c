@@ -127,15 +127,13 @@ int holds_pids_fd(const struct holds *h)
 static pid_t find_held(int fd, uint64_t ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	uint32_t pid, last, *before = NULL;
 	struct fsn_hold hold;
+	uint32_t pid;
 
-	for (; !bpf_map_get_next_key(fd, before, &pid); before = &last) {
-		last = pid;
+	map_foreach(fd, &pid)
 		if (!bpf_map_lookup_elem(fd, &pid, &hold) && hold.since_ns &&
 			hold.since_ns + ns <= now)
 			return (pid_t)pid;
-	}
 	return 0;
 }
 
@@ -148,12 +146,11 @@ pid_t holds_next(struct holds *h)
 
 size_t holds_followed(const struct holds *h, pid_t **ret_pids)
 {
-	uint32_t pid, last, *before = NULL;
 	pid_t *pids = NULL;
 	size_t cnt = 0;
+	uint32_t pid;
 
-	for (; !bpf_map_get_next_key(h->pids_fd, before, &pid); before = &last) {
-		last = pid;
+	map_foreach(h->pids_fd, &pid) {
 		if (cnt == FSN_CHILD_PIDS_MAX)
 			break;
 		pids = array_grow(pids, cnt, sizeof(*pids));
@@ -234,16 +231,14 @@ static void holds_let_all_go(struct holds *h, uint64_t ns)
 static void continue_unrecorded(const struct holds *h, uint64_t ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	uint32_t pid, last, value, *before = NULL;
 	struct fsn_stop stop;
+	uint32_t pid, value;
 
-	for (; !bpf_map_get_next_key(h->stops_fd, before, &pid); before = &last) {
-		last = pid;
+	map_foreach(h->stops_fd, &pid)
 		if (!bpf_map_lookup_elem(h->stops_fd, &pid, &stop) &&
 			stop.by == FSN_STOPPER_HOLD && stop.at_ns + ns <= now &&
 			!bpf_map_lookup_elem(h->pids_fd, &pid, &value))
 			kill((pid_t)pid, SIGCONT);
-	}
 }
 
 /*

@@ -34,6 +34,10 @@ uint32_t map_entries(enum map_id id, const struct map_sizes *n);
 /* Returns the value size of map @id in bytes, or 0 for the size in the BPF programs. */
 uint32_t map_value_bytes(enum map_id id, const struct map_sizes *n);
 
+/* Goes through the keys of the map @fd, none if it is not open: @key points to each. */
+#define map_foreach(fd, key)                                                                  \
+	for (void *_from = NULL; (fd) >= 0 && !bpf_map_get_next_key(fd, _from, key); _from = (key))
+
 /* Returns the name of the pin, in static storage. */
 const char *map_pin_name(enum map_id id);
 

@@ -469,18 +469,14 @@ static void add_handle(struct handles *h, const struct fsn_handle *key, const st
 
 void handles_read(const struct group *g, struct handles *ret_handles)
 {
-	struct fsn_handle key, last;
 	struct fsn_handle_of of;
-	bool first = true;
+	struct fsn_handle key;
 	int fd = group_fd(g, MAPID_HANDLES);
 
 	*ret_handles = (struct handles) {};
-	while (!bpf_map_get_next_key(fd, first ? NULL : &last, &key)) {
-		first = false;
-		last = key;
+	map_foreach(fd, &key)
 		if (!bpf_map_lookup_elem(fd, &key, &of) && of.start)
 			add_handle(ret_handles, &key, &of);
-	}
 	if (ret_handles->cnt)
 		qsort(ret_handles->handles, ret_handles->cnt, sizeof(struct handle),
 			compare_handles);
@@ -665,13 +661,10 @@ static void forget_ended(const struct group *g, const struct stats *s)
 void stats_read_gpus(const struct group *g, struct stats *s)
 {
 	int fd = group_info(g).gpu ? group_map_fd(g, MAPID_GPUS, "GPUs", NULL) : -1;
-	unsigned int key, last;
+	unsigned int key;
 
-	if (fd < 0)
-		return;
-	for (bool first = true; !bpf_map_get_next_key(fd, first ? NULL : &last, &key); first = false) {
+	map_foreach(fd, &key) {
 		s->gpus = array_grow(s->gpus, s->gpu_cnt, sizeof(*s->gpus));
-		last = key;
 		s->gpus[s->gpu_cnt].pid = (pid_t)key;
 		if (bpf_map_lookup_elem(fd, &key, &s->gpus[s->gpu_cnt].said))
 			continue;

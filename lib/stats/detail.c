@@ -465,11 +465,10 @@ int stats_read_codes(
 {
 	_cleanup_types_ struct types *types = NULL;
 	int fd = group_fd(g, MAPID_CODES), code = 0;
-	struct fsn_code key, *from = NULL;
+	struct fsn_code key;
 	uint64_t count;
 
-	while (bpf_map_get_next_key(fd, from, &key) == 0) {
-		from = &key;
+	map_foreach(fd, &key) {
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &count))
 			continue;
@@ -670,12 +669,11 @@ DEFINE_ORDER(compare_cells, struct fsn_spread_at, RISING(row) ?: RISING(bucket))
 void spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret)
 {
 	int fd = group_map_fd(g, MAPID_SPREADS, "spreads", NULL);
-	struct fsn_spread_at key, *from = NULL;
+	struct fsn_spread_at key;
 	uint64_t cnt;
 
 	*ret = (struct spreads) { .lost = view->ctl.lost_spreads };
-	while (fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
-		from = &key;
+	map_foreach(fd, &key) {
 		if (key.bucket >= FSN_HIST_CNT || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &cnt))
 			continue;

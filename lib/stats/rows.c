@@ -326,11 +326,10 @@ static void merge_sleeps(struct stats_func *f)
 void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL);
-	struct fsn_sleep_at key, *from = NULL;
+	struct fsn_sleep_at key;
 	struct fsn_slept sum;
 
-	while (fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
-		from = &key;
+	map_foreach(fd, &key) {
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &sum))
 			continue;
