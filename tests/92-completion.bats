@@ -241,6 +241,29 @@ complete_line() { # LINE
 	assert_stderr ""
 }
 
+@test "completion: methods of Go are offered with backslashes, and inside quotes without" {
+	local prog=$BATS_TEST_TMPDIR/own quote
+
+	need_tool cc
+	cat >"$prog.c" <<-'END'
+		__asm__(".text\n.globl \"main.(*Store).Save\"\n.type \"main.(*Store).Save\", %function\n"
+			"\"main.(*Store).Save\": ret\n");
+		__asm__(".globl main.wait\n.type main.wait, %function\nmain.wait: ret\n");
+		int main(void) { return 0; }
+	END
+	capture cc -o "$prog" "$prog.c"
+	complete_line "run $prog:main."
+	assert_words 'main.\(\*Store\).Save' main.wait
+	complete_line "run $prog:main.\\(\\*S"
+	assert_words 'main.\(\*Store\).Save'
+	for quote in \' '"'; do
+		complete_line "run $quote$prog:main."
+		assert_words "$prog:main.(*Store).Save" "$prog:main.wait"
+		complete_line "run $quote$prog:main.(*St"
+		assert_words "$prog:main.(*Store).Save"
+	done
+}
+
 @test "completion: offers names of arguments of the functions on the line, if known" {
 	complete_line "attach my $FIX/proto:pr_copy --by d"
 	assert_output dir
