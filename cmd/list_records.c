@@ -241,7 +241,7 @@ static void calls_text(struct out *o, const struct scene *s, const struct crash 
 
 		out_str(o, first ? "" : " > ");
 		first = false;
-		out_escaped(o, shown.function, strlen(shown.function));
+		out_escaped(o, shown.title, strlen(shown.title));
 		if (call_has_args(shown.call)) {
 			out_char(o, '(');
 			call_args_text(o, &shown);

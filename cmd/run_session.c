@@ -544,7 +544,7 @@ static void open_calls(const struct group *g, const struct slot_call *calls, siz
 			continue;
 		if (shown)
 			len += snprintf(buf + len, size - len, "%s%s", nth ? " > " : "",
-				group_func(g, calls[i].fn).name);
+				group_func_title(g, calls[i].fn));
 		else if (nth == OPEN_SHOWN / 2)
 			len += snprintf(buf + len, size - len, " > ...");
 		nth++;

@@ -41,6 +41,33 @@ attach_fix() { # FUNCTION...
 	fsn detach g
 }
 
+# --- functions of the same name ----------------------------------------------------------
+
+@test "stats: functions of the same name have their library in text, and not in documents" {
+	local a=$BATS_TEST_TMPDIR/liba.so b=$BATS_TEST_TMPDIR/libb.so
+
+	need_bpf
+	cp "$LIB" "$a"
+	cp "$LIB" "$b"
+	fsn attach g "$a:fix_alias_a" "$b:fix_alias_a" "$b:fix_add"
+	capture "$FIX/dlcall" "$a" fix_alias_a 3
+	capture "$FIX/dlcall" "$b" fix_alias_a 2
+	capture "$FIX/dlcall" "$b" fix_add 1
+	for view in "" "--show tree"; do
+		# shellcheck disable=SC2086	# words
+		fsn stats g $view
+		assert_output_match '^liba.so:fix_alias_a +3 '
+		assert_output_match '^libb.so:fix_alias_a +2 '
+		assert_output_match '^fix_add +1 '
+	done
+	fsn stats g --format csv
+	refute_output_match 'so:fix_alias_a'
+	fsn stats g --json
+	assert_json '[.[0].functions[] | [.name, .calls]] | sort' \
+		'[["fix_add",1],["fix_alias_a",2],["fix_alias_a",3]]'
+	fsn detach g
+}
+
 # --- by process and library ------------------------------------------------------------
 
 @test "stats: processes have exact counts, and exited ones are marked" {

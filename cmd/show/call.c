@@ -511,6 +511,7 @@ struct shown_call call_of(const struct group *g, const struct types *types,
 		.more = more,
 		.group = group_name(g),
 		.function = group_func_name(g, call->fn),
+		.title = group_func_title(g, call->fn),
 		.types = types_of(types, call->fn),
 		.ahead_ns = ahead_ns,
 	};

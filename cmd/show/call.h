@@ -17,6 +17,7 @@ struct shown_call {
 	const struct call *call;
 	const struct fsn_more *more; /* or NULL */
 	const char *group, *function;
+	const char *title; /* .function for readers; group_func_title() */
 	const struct func_types *types; /* or NULL */
 	uint64_t ahead_ns;              /* ns by which CLOCK_REALTIME is ahead of CLOCK_MONOTONIC */
 	const struct group_keys *keys; /* keys that its calls are grouped by; or NULL */

@@ -138,7 +138,7 @@ static void print_failed(const struct report_group *rg, FILE *f)
 	for (size_t k = 0; k < rg->func_cnt; k++)
 		for (size_t c = 0; c < rg->funcs[k]->code_cnt; c++)
 			failed[i++] = (struct failed) {
-				group_func(rg->s->group, rg->funcs[k]->fn).name,
+				group_func_title(rg->s->group, rg->funcs[k]->fn),
 				&rg->funcs[k]->codes[c],
 			};
 	qsort(failed, cnt, sizeof(*failed), compare_failed);
@@ -191,7 +191,7 @@ static void print_in_flight(const struct stats *s, FILE *f)
 
 		if (!cnts[i])
 			continue;
-		function = text_escape(group_func(s->group, s->funcs[i].fn).name);
+		function = text_escape(group_func_title(s->group, s->funcs[i].fn));
 		if (named++ < NAMED_MAX)
 			fprintf(f, "%s%s %llu", before, function, (unsigned long long)cnts[i]);
 		before = ", ";
@@ -271,7 +271,7 @@ static void print_recursed(const struct report *r, const struct report_group *rg
 			most = s;
 	}
 	if (most) {
-		const char *whole = group_func(rg->s->group, most->fn).name;
+		const char *whole = group_func_title(rg->s->group, most->fn);
 		_cleanup_free_ char *cut = NULL, *name = NULL;
 
 		text_shorten(&whole, 1, 60, &cut);

@@ -145,7 +145,7 @@ static void print_func(
 {
 	uint64_t row[ROWS] = {}, most = 0, ge, lt;
 	unsigned int first = ROWS, last = 0;
-	char *name = text_escape(group_func_name(s->group, f->fn)), marks[128];
+	char *name = text_escape(group_func_title(s->group, f->fn)), marks[128];
 	struct layout l;
 
 	for (unsigned int b = 0; b < FSN_HIST_CNT; b++) {
@@ -326,7 +326,7 @@ void fill_heat(struct grid *grid, const struct report *r, const struct report_gr
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		const struct stats_func *f = rg->funcs[i];
-		const char *name = group_func_name(rg->s->group, f->fn);
+		const char *name = group_func_title(rg->s->group, f->fn);
 		struct past *p = past_of(r->history, group, name);
 
 		if (!p->octaves)
@@ -392,7 +392,7 @@ void print_heat(const struct report *r, const struct report_group *rg, FILE *f)
 	struct history *h = r->history;
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
-		const char *name = group_func_name(rg->s->group, rg->funcs[i]->fn);
+		const char *name = group_func_title(rg->s->group, rg->funcs[i]->fn);
 		struct past *p = past_of(h, group, name);
 		_cleanup_free_ char *safe = text_escape(name);
 		struct window w;

@@ -190,7 +190,7 @@ static const char *innermost(const struct report_group *rg, const struct stats_f
 		return row->kernel;
 	if (is_wrapped(rg, &func, row, stack))
 		return NULL;
-	return func.is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
+	return func.is_sample && stack->cnt ? NULL : group_func_title(g, f->fn);
 }
 
 /* Cuts @stack at the frame of @f, to leave the part inside the call that blocked. */

@@ -87,7 +87,7 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 	char duration[TEXT_NUM_LEN];
 
 	out_str(o, form == CALL_ENTRY ? "-> " : form == CALL_EXIT ? "<- " : "");
-	out_escaped(o, c->function, strlen(c->function));
+	out_escaped(o, c->title, strlen(c->title));
 	if (form != CALL_EXIT) {
 		out_char(o, '(');
 		call_args_text(o, c);

@@ -10,6 +10,7 @@ struct node {
 	const struct stats_path *path;
 	struct node *up, *first, *next; /* caller, first callee, next callee of the caller */
 	struct group_func func;
+	const char *title;
 	unsigned int depth;
 	bool timed, shown, again; /* again: recursion, its function is also one of its callers */
 	uint64_t total_ns;        /* including all nodes below */
@@ -54,12 +55,12 @@ static void node_init(struct node *n, const struct stats *s, const struct stats_
 {
 	*n = (struct node) { .path = p, .total_ns = time_of(p->self_ns) };
 	n->shown = p->calls || p->self_ns;
+	n->timed = p->self_ns;
 	if (p->fn == STATS_NO_FN)
-		n->timed = p->self_ns;
-	else
-		n->func = group_func(s->group, p->fn);
-	if (p->fn != STATS_NO_FN)
-		n->timed = s->funcs[p->fn].nested && p->self_ns;
+		return;
+	n->func = group_func(s->group, p->fn);
+	n->title = group_func_title(s->group, p->fn);
+	n->timed &= s->funcs[p->fn].nested;
 }
 
 /* One node per path, in the order of their ids; dropped calls are in .others. */
@@ -196,7 +197,7 @@ static void fill_node(struct grid *grid, const struct node *n, const struct stat
 {
 	struct figures f;
 
-	grid_textf(grid, "%*s%s%s", 2 * (int)n->depth, "", n->func.name,
+	grid_textf(grid, "%*s%s%s", 2 * (int)n->depth, "", n->title,
 		n->again ? " (again)" : "");
 	grid_number(grid, n->path->id);
 	if (n->up)
@@ -219,7 +220,7 @@ void fill_tree(struct grid *grid, const struct report *r, const struct report_gr
 	for (size_t i = 0; i < t.row_cnt; i++)
 		fill_node(grid, t.rows[i], rg->s, &scope);
 	if (t.others.shown) {
-		t.others.func.name = "others";
+		t.others.title = t.others.func.name = "others";
 		fill_node(grid, &t.others, rg->s, &scope);
 	}
 	if (grid->row_cnt > 1)

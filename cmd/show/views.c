@@ -17,6 +17,13 @@ static struct figure_scope scope_of(const struct report_group *rg)
 		.cost_ns = stats_all_cost(rg->s) };
 }
 
+/* The name of function @fn: tables have no column of its library. */
+static void grid_function(struct grid *grid, const struct report_group *rg, uint32_t fn)
+{
+	grid_text(grid, grid->is_table ? group_func_title(rg->s->group, fn)
+				       : group_func_name(rg->s->group, fn));
+}
+
 /* --- by function and library ---------------------------------------------------------------- */
 
 #define LEFT_OUT_MAX 10 /* rows, unless --all or --top has another number */
@@ -61,7 +68,7 @@ static void fill_function(
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		struct group_func func = group_func(rg->s->group, rg->funcs[i]->fn);
 
-		grid_text(grid, func.name);
+		grid_function(grid, rg, rg->funcs[i]->fn);
 		grid_text(grid, func.library);
 		figures_of(rg->funcs[i], &scope, grid_wanted(grid), &f);
 		grid_figures(grid, &f);
@@ -131,7 +138,7 @@ static void fill_errors(
 		struct group_func func = group_func(rg->s->group, f->fn);
 
 		for (size_t k = 0; k < f->code_cnt; k++) {
-			grid_text(grid, func.name);
+			grid_function(grid, rg, f->fn);
 			grid_text(grid, func.library);
 			grid_count(grid, true, f->codes[k].count);
 			grid_number(grid, f->codes[k].code);
@@ -174,7 +181,7 @@ static void fill_slow_call(
 	grid_text(grid, *keys->buf ? keys->buf + 1 : NULL);
 	grid_ns(grid, split, call->queued);
 	grid_ns(grid, split, call->blocked);
-	grid_textf(grid, *keys->buf ? "%s%s (%s)" : "%s%s(%s)", c->function, keys->buf, args->buf);
+	grid_textf(grid, *keys->buf ? "%s%s (%s)" : "%s%s(%s)", c->title, keys->buf, args->buf);
 }
 
 static void fill_slow(
@@ -212,7 +219,7 @@ static void fill_rates(
 		f.known &= ~f.moot;
 		/* Rates are of the interval, this one since the reset. */
 		f.value[FIGURE_CALLS].n = rg->whole->funcs[func->fn].n.calls;
-		grid_text(grid, group_func_name(rg->s->group, func->fn));
+		grid_function(grid, rg, func->fn);
 		grid_none(grid);
 		grid_figures(grid, &f);
 	}
@@ -577,7 +584,7 @@ static void fill_row(struct grid *grid, const struct report *r, const struct rep
 {
 	const struct group_func func = group_func(rg->s->group, f->fn);
 
-	grid_text(grid, func.name);
+	grid_function(grid, rg, f->fn);
 	grid_text(grid, func.library);
 	if (r->view->flags & VIEW_CGROUPS)
 		grid_cgroup(grid, row->cgroup);
@@ -594,7 +601,7 @@ static void fill_rest(struct grid *grid, const struct report *r, const struct re
 
 	if (stats_row_is_empty(row))
 		return;
-	grid_text(grid, func.name);
+	grid_function(grid, rg, f->fn);
 	grid_text(grid, func.library);
 	grid_text(grid, what);
 	for (size_t i = 1; i < rg->by_cnt; i++)
@@ -877,7 +884,7 @@ static void fill_collective(struct grid *grid, const struct report *r, const str
 	spent = spent_on(r, c, row->pid, comm->device);
 	why = why_unknown(is_shared(rg, c, row, comm), &spent, row->n.calls);
 	pace = why ? 0 : *bytes * (c->of_all ? comm->ranks : 1.0) * 1e9 / spent.total_ns;
-	grid_text(grid, func.name);
+	grid_function(grid, rg, f->fn);
 	grid_text(grid, func.library);
 	grid_textf(grid, "%d", row->pid);
 	grid_textf(grid, "%llx %d/%d", comm->hash, comm->rank, comm->ranks);

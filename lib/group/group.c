@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "group/group.h"
@@ -194,6 +195,39 @@ static bool counts_fit(const struct group *g)
 		g->meta.text_bytes <= (uint64_t)g->entries[MAPID_TEXT] * FSN_TEXT_LEN;
 }
 
+struct named {
+	const char *name;
+	uint32_t fn, lib;
+};
+
+DEFINE_ORDER(compare_named, struct named, strcmp(x->name, y->name) ?: RISING(lib))
+
+static char *make_title(const struct group *g, uint32_t fn)
+{
+	const struct target_kind *kind = target_kind(g->funcs[fn].kind);
+	const char *path = group_lib(g, g->funcs[fn].lib), *base = strrchr(path, '/');
+
+	return xasprintf("%s:%s", kind->in_files ? base ? base + 1 : path : kind->prefix,
+		group_func_name(g, fn));
+}
+
+/* Functions of different libraries and kinds can have the same name. */
+static void make_titles(struct group *g)
+{
+	_cleanup_free_ struct named *sorted = xcalloc(g->meta.fn_cnt + 1, sizeof(*sorted));
+
+	g->titles = xcalloc(g->meta.fn_cnt + 1, sizeof(char *));
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		sorted[i] = (struct named) { group_func_name(g, i), i, g->funcs[i].lib };
+	qsort(sorted, g->meta.fn_cnt, sizeof(*sorted), compare_named);
+	for (uint32_t i = 0, next; i < g->meta.fn_cnt; i = next) {
+		for (next = i + 1; next < g->meta.fn_cnt && !strcmp(sorted[next].name, sorted[i].name);)
+			next++;
+		for (uint32_t k = i; k < next && sorted[i].lib != sorted[next - 1].lib; k++)
+			g->titles[sorted[k].fn] = make_title(g, sorted[k].fn);
+	}
+}
+
 static int read_description(struct group *g, struct err *err)
 {
 	size_t pieces = ((size_t)g->meta.text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
@@ -224,6 +258,8 @@ static int read_description(struct group *g, struct err *err)
 			return err_set(err, -EPROTO, "group '%s' is damaged: map '%s'", g->name,
 				map_pin_name(MAPID_FUNCS));
 		}
+	if (g->meta.lib_cnt > 1)
+		make_titles(g);
 	return 0;
 }
 
@@ -316,6 +352,9 @@ void group_free(struct group *g)
 		close_fd(g->fd[i]);
 	close_fd(g->dir_fd);
 	group_unlock(g);
+	for (uint32_t i = 0; g->titles && i < g->meta.fn_cnt; i++)
+		free(g->titles[i]);
+	free(g->titles);
 	free(g->funcs);
 	free(g->libs);
 	free(g->text);
@@ -652,6 +691,11 @@ const char *group_name(const struct group *g)
 const char *group_func_name(const struct group *g, uint32_t fn)
 {
 	return group_text(g, g->funcs[fn].name);
+}
+
+const char *group_func_title(const struct group *g, uint32_t fn)
+{
+	return g->titles && g->titles[fn] ? g->titles[fn] : group_func_name(g, fn);
 }
 
 const char *group_lib(const struct group *g, uint32_t lib)

@@ -145,6 +145,9 @@ struct group_func *group_left_out(
 /* Returns the name of function @fn for output. */
 const char *group_func_name(const struct group *g, uint32_t fn);
 
+/* Returns that name with its kind or library, "s:write", if another function of the group has it too. */
+const char *group_func_title(const struct group *g, uint32_t fn);
+
 /* Returns the path of library @lib, which is less than group_info().lib_cnt. */
 const char *group_lib(const struct group *g, uint32_t lib);
 

@@ -16,6 +16,7 @@ struct group {
 	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
+	char **titles;          /* group_func_title() of functions that share their name, or NULL */
 	bool write, foreign;
 	bool swept; /* slots_sweep() has abandoned the calls that cannot return */
 	bool brief; /* group_open_brief(): maps are opened on demand */
