@@ -173,9 +173,6 @@ void text_drop_qualifiers(char *text);
 /* True if a demangled name includes its arguments. */
 bool text_has_args(const char *text);
 
-/* True if @text must be a demangled name. */
-bool text_is_qualified(const char *text, bool regex);
-
 /*
  * Returns the longest identifier that every mangled name of a match contains, verbatim or, with
  * @whole, as "LENGTHidentifier". The length is 0 if there is no such identifier.
@@ -227,8 +224,6 @@ _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match
 
 /* Resolves unresolved arguments by demangled names. */
 _must_check_ int resolve_demangled(struct resolver *r);
-
-/* --- inlined.c ---------------------------------------------------------- */
 
 /*
  * Adds the inlined copies of functions given by name, as one target for each function, which is

@@ -10,6 +10,15 @@
 
 /* --- FUNCTION ------------------------------------------------------------------------------- */
 
+/* True if @text must be a demangled name. */
+static bool is_qualified(const char *text, bool regex)
+{
+	if (regex)
+		return strstr(text, "::") || strstr(text, "\\(") || strchr(text, ' ');
+	return strstr(text, "::") || strpbrk(text, "(<{ ~") ||
+		strncmp(text, "operator", 8) == 0;
+}
+
 /* Returns the ':' that ends the name of a library: a single one after a valid name. */
 static const char *lib_end(const char *text)
 {
@@ -170,7 +179,7 @@ int arg_parse(
 			err, -EINVAL, "the name of a function is empty: '%s'", req->func);
 	if (!ret && a.glob && a.has_plus)
 		ret = err_set(err, -EINVAL, "'%s': a pattern takes no offset", req->func);
-	a.qualified = text_is_qualified(a.name, req->regex);
+	a.qualified = is_qualified(a.name, req->regex);
 	if (!ret && (a.regex || a.glob)) {
 		/* spaces are not significant in demangled names */
 		if (a.glob && a.qualified)
