@@ -38,7 +38,10 @@ static void add_left_out(struct grid *grid, const char *name, const char *librar
 								   : NULL);
 }
 
-/* Adds a row for each function that was left out, with its last known rate in place of its calls. */
+/*
+ * Adds a row for each function that was left out, with its last known rate in place of its calls. It
+ * is of some milliseconds, in which the program may not have run all the time.
+ */
 static void fill_left_out(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
@@ -48,7 +51,7 @@ static void fill_left_out(
 	char rate[TEXT_NUM_LEN], text[TEXT_NUM_LEN + 8];
 
 	for (size_t i = 0; i < cnt && i < top; i++) {
-		snprintf(text, sizeof(text), "%s/s", grid_rate(funcs[i].calls_per_s, rate));
+		snprintf(text, sizeof(text), "~%s/s", grid_rate(funcs[i].calls_per_s, rate));
 		add_left_out(grid, funcs[i].name, funcs[i].library, text);
 	}
 	if (cnt > top) {
