@@ -208,7 +208,8 @@ static void tell_shed(const struct session *s, const struct limited *l)
 	char text[1024];
 
 	if (shed_over_share(l->shed) && !cnt)
-		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: %s",
+		cmd_note(s->o->g,
+			"the probes cost %.0f %% of the program's own CPU time, more than %g %%: %s",
 			shed_over_share(l->shed) / 1e4, budget->share / 1e4,
 			kept_why(&s->o->attach));
 	if (cnt) {

@@ -636,7 +636,7 @@ no_breakpoint() { # PID ADDRESS
 @test "overhead: functions selected by name are kept while they run, with a remark" {
 	fsn run g turn_kept turn_nested turn_hot0 --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.3 1 >'$BATS_TEST_TMPDIR/own'"
-	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the CPU time, more than 10 %: functions selected by name are kept$"
+	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the program's own CPU time, more than 10 %: functions selected by name are kept$"
 	output=$(<"$BATS_TEST_TMPDIR/json")
 	assert_json '.[0].functions | map(select(.name == "turn_hot0")) | length' 1
 	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"

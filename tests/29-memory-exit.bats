@@ -78,7 +78,7 @@ kept() {
 	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS" thread
 	refute_stderr_match 'overhead|probes cost'
 	fsn "${own[@]}" -- env LD_LIBRARY_PATH="$LIB" "$LEAKS" loop
-	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the CPU time, more than 10 %: live bytes need every call; '--overhead 10%' limits it, without live bytes$"
+	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the program's own CPU time, more than 10 %: live bytes need every call; '--overhead 10%' limits it, without live bytes$"
 	fsn "${own[@]}" -d 10ms
 	assert_stderr_match "preset 'malloc': '--with memory' tracks live bytes; the overhead is not limited then$"
 	refute_output_match ' LIVE '
