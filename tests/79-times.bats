@@ -579,6 +579,22 @@ assert_noise() { # FUNCTION WANT
 	fsn detach g
 }
 
+@test "times: probes of system calls are subtracted from their callers, with a larger error" {
+	local calls=/run/funcsnoop/syscalls
+
+	need_bpf
+	cp "$FIX/call" "$BATS_TEST_TMPDIR/own-caller"
+	fsn feature --calibrate
+	sed -i 's/:.*/: 500000 1000000 0 0/' "$calls"
+	fsn attach g fix_sleep_us s:clock_nanosleep --lib "$FIX/libfix.so" --if comm==own-caller
+	capture env LD_LIBRARY_PATH="$FIX" "$BATS_TEST_TMPDIR/own-caller" --arg 5000 sleep_us 10
+	fsn stats g --json
+	assert_json '.[0].functions | map({ (.name): . }) | add | [.clock_nanosleep.calls, .fix_sleep_us.calls,
+		.fix_sleep_us.total_ns < .clock_nanosleep.total_ns - 5000000, .fix_sleep_us.noise_ns > 2000000]' \
+		'[10,10,true,true]'
+	fsn detach g
+}
+
 @test "times: few calls of a short recursive function are marked" {
 	need_bpf
 	fix_calibration

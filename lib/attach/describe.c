@@ -532,7 +532,9 @@ static void describe_price(const struct group_func *shown, bool steps_jumps,
 
 	conf->overhead_ns = price->overhead_ns[shown->site][shown->end];
 	conf->noise_ns = conf->overhead_ns ? price_noise_ns(shown->site) : 0;
-	conf->rest_ns = price->rest_ns[shown->site][shown->end];
+	/* A system call's own time is not corrected: all of the overhead is its caller's. */
+	conf->rest_ns = shown->site == PRICE_SYSCALL ? whole_ns[shown->end]
+						     : price->rest_ns[shown->site][shown->end];
 	conf->left_ns = price->rest_ns[shown->site][steps_jumps ? PRICE_RET : PRICE_JUMP];
 	conf->entry_ns = price->rest_ns[shown->site][PRICE_COUNT];
 	conf->end_ns = whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT]
@@ -566,7 +568,7 @@ static void describe_conf(const struct draft *draft, const struct attach_opts *o
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->regs = regs_of(draft, f);
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
-	if (price && f->kind->is_priced)
+	if (price && (f->kind->is_priced || shown.site == PRICE_SYSCALL))
 		describe_price(&shown, steps_jumps(f), price, conf);
 	if (price)
 		conf->shed_ns = shed_ns(draft, opts, f, price, mode);

@@ -311,24 +311,34 @@ static double first_share(const struct stats_func *f)
 	return share < 1 ? share : 1;
 }
 
+#define SYSCALL_NOISE 2 /* between traps a system call's probes took three times the calibration */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /*
  * Sets the error of the durations of @f: of the corrections for its own probes and for probes of
  * nested calls. If the on-CPU time of a call is within this error, its waiting time is not
- * significant.
+ * significant. The probes of system calls took @syscalls_ns in all.
  */
-static void set_noise(
-	const struct price *price, const struct group_func *func, struct stats_func *f)
+static void set_noise(const struct price *price, const struct group_func *func,
+	uint64_t syscalls_ns, struct stats_func *f)
 {
 	double slow = slowdown(price->run_ns[func->site], func->end, &f->n);
 	uint64_t noise = f->overhead_ns ? price_noise_ns(func->site) : 0, returns = f->n.returns,
+		 inner = stats_signed(f->n.probes_ns),
 		 setup = f->most_ns || sets_up_inside(func) ? setup_ns(price) : 0;
 
 	f->noise_ns = f->max_noise_ns = noise;
 	if (!noise || !returns)
 		return;
 	noise = own_error(slow, func);
-	f->max_noise_ns = noise + error_of(slow, f->most_ns) + setup;
-	noise += error_of(slow, stats_signed(f->n.probes_ns) / returns) + first_share(f) * setup;
+	f->max_noise_ns = noise + error_of(slow, f->most_ns) + setup +
+		SYSCALL_NOISE * least(f->most_ns, syscalls_ns);
+	noise += error_of(slow, inner / returns) + first_share(f) * setup +
+		SYSCALL_NOISE * least(inner, syscalls_ns) / returns;
 	if (stats_less(stats_func_self(f), f->n.waited_ns) / returns < noise)
 		noise += f->n.waited_ns / returns;
 	f->noise_ns = noise;
@@ -369,11 +379,15 @@ uint64_t call_noise_ns(const struct call_noise *noise, uint64_t probes_ns, bool 
 static void noise_make(const struct group *g, struct stats *s)
 {
 	const struct price price = group_info(g).price;
+	uint64_t syscalls_ns = 0;
 
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		if (group_func(g, i).site == PRICE_SYSCALL)
+			syscalls_ns += s->funcs[i].cost_ns;
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		const struct group_func func = group_func(g, i);
 
-		set_noise(&price, &func, &s->funcs[i]);
+		set_noise(&price, &func, syscalls_ns, &s->funcs[i]);
 	}
 }
 
