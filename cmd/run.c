@@ -293,6 +293,7 @@ static int run_summary(struct options *o)
 	struct running running[ARRAY_SIZE(parts)];
 	_cleanup_started_ struct started child = STARTED_NONE;
 	struct idle *idle = NULL;
+	char text[TEXT_NUM_LEN];
 	struct err err = {};
 	int status, ended = 0;
 
@@ -303,8 +304,11 @@ static int run_summary(struct options *o)
 		leave_stdout();
 	sigaction(SIGINT, &action, &before[0]);
 	sigaction(SIGTERM, &action, &before[1]);
-	if (!o->g->quiet && !o->duration_ns && !o->command)
+	if (!o->duration_ns && !o->command)
 		cmd_note(o->g, "until Ctrl-C");
+	if (o->duration_ns)
+		cmd_note(o->g, "for %s, after the probes of three groups are attached",
+			text_duration(o->duration_ns, text));
 	if (!o->command) {
 		print_processes(o);
 		idle = idle_new(o->attach.pids.of, o->attach.pids.cnt);

@@ -346,6 +346,20 @@ static void look_for_idle(struct session *s)
 		s->idle = idle_new(f->pids, f->pid_cnt);
 }
 
+#define TRIAL_LONG 256 /* functions: counting their calls first takes seconds */
+
+/* --duration begins after the trial. */
+static void tell_trial(const struct session *s)
+{
+	const struct draft *draft = s->limited.draft;
+
+	if (draft->probed_cnt >= TRIAL_LONG && budget_tries(draft, &s->o->attach.attach))
+		cmd_note(s->o->g,
+			"counting calls of %zu functions first, to leave out those that cost too much; then %s",
+			draft->probed_cnt,
+			s->o->duration_ns ? "--duration begins" : "they are attached");
+}
+
 static int begin(struct session *s, struct err *err)
 {
 	struct attach_options *a = &s->o->attach;
@@ -366,8 +380,10 @@ static int begin(struct session *s, struct err *err)
 		code = start_command(s, err);
 	if (!code && s->lacks)
 		code = await_begin(s->o, &s->fs, &s->await, err);
-	if (!code && !s->lacks)
+	if (!code && !s->lacks) {
 		look_for_idle(s);
+		tell_trial(s);
+	}
 	if (!code && !s->lacks)
 		code = budget_try(s->limited.draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)

@@ -66,6 +66,21 @@ three_groups() {
 	[[ $("$FUNCSNOOP" list --json | jq -r '.[].name' | sed 's/-[0-9]*$//' | sort | xargs) == "cpu off-cpu syscalls" ]]
 }
 
+@test "run: says that calls are counted before the attach, and how long a summary lasts" {
+	local own=$BATS_TEST_TMPDIR/own-bash
+
+	cp "$BASH" "$own"
+	start_bg w "$own" -c 'read -r'
+	fsn run "$own:*" -p "$(bg_pid w)" -d 100ms
+	assert_stderr_match '^funcsnoop run: counting calls of [0-9]+ functions first, to leave out those that cost too much; then --duration begins$'
+	fsn run "$own:execute_command" -p "$(bg_pid w)" -d 100ms
+	refute_stderr_match 'counting calls of'
+	fsn run -p "$(bg_pid w)" -d 100ms
+	assert_stderr_match '^funcsnoop run: for 100 ms, after the probes of three groups are attached$'
+	tell w
+	wait_bg w
+}
+
 # A thread that sleeps from before the attach until the end makes no call and no wait that counts.
 @test "run: says how many threads have waited since before the attach, and what shows where" {
 	local pid line="funcsnoop run: 1 thread has waited since before the attach; "
@@ -751,7 +766,8 @@ start_held() { # CALLS
 		int main(void) { return acct("0") + acct("0"); }
 	END
 	fsn run acct atoi -- "$BATS_TEST_TMPDIR/own"
-	assert_eq "$(calls_of acct) $(calls_of atoi)" "2 2"
+	# The library of atoi has an acct, too.
+	assert_eq "$(calls_of own:acct) $(calls_of atoi)" "2 2"
 }
 
 @test "run: names the signal that ended COMMAND, and the calls that it ended" {

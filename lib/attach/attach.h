@@ -180,6 +180,9 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
+/* True if budget_try() counts calls of @draft before the attach. */
+bool budget_tries(const struct draft *draft, const struct attach_opts *opts);
+
 /* True if functions of @draft can be sampled, only counted or left out. */
 bool bound_can_limit(const struct draft *draft);
 

@@ -627,6 +627,11 @@ static int cut_draft(struct draft *draft, const struct draft_opts *how,
 	return limited ? draft_limit(draft, how, err) : 0;
 }
 
+bool budget_tries(const struct draft *draft, const struct attach_opts *opts)
+{
+	return opts->budget.share && opts->budget.trims && !opts->unborn && bound_can_limit(draft);
+}
+
 int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_opts *opts,
 	struct bpffs *fs, struct err *err)
 {
@@ -636,7 +641,7 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 	struct calibration c = {};
 	int code;
 
-	if (!opts->budget.share || !opts->budget.trims || opts->unborn || !bound_can_limit(draft))
+	if (!budget_tries(draft, opts))
 		return 0;
 	code = attach_choose_link(&chosen, err);
 	/* Perf events go one at a time, a tenth of a second each. */
