@@ -158,6 +158,7 @@ hint_table() {
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
+		%s waited since before the attach; 'funcsnoop stack %d' shows where|run --pid, with threads that sleep|84-run: run: says how many threads have waited since before the attach, and what shows where
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
 		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
 		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
