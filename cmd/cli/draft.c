@@ -435,10 +435,19 @@ static void hint_memory(const struct draft *draft, struct err *err)
 	preset_set_free(set);
 }
 
+/* True if all functions of @group allocate or free memory. */
+static bool is_of_memory(const struct preset_group *group)
+{
+	for (size_t i = 0; i < group->func_cnt; i++)
+		if (!group->funcs[i].memory.allocates && !group->funcs[i].memory.frees)
+			return false;
+	return true;
+}
+
 bool draft_suits_memory(const struct attach_options *o, const struct preset_group *preset)
 {
 	return !o->draft.function_cnt && !o->draft.rules.count_only && o->attach.sample <= 1 &&
-		!(o->has_overhead && o->attach.budget.share) && preset_group_is_of_memory(preset);
+		!(o->has_overhead && o->attach.budget.share) && is_of_memory(preset);
 }
 
 /* Names the option that tracks allocations. */

@@ -88,16 +88,24 @@ static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *re
 	}
 }
 
+/* Adds process @pid, with all CPU time since it started. */
+static void load_add(struct load *load, pid_t pid)
+{
+	for (size_t i = 0; i < load->cnt; i++)
+		if (load->of[i].pid == pid)
+			return;
+	load->of = xreallocarray(load->of, load->cnt + 2, sizeof(*load->of));
+	load->of[load->cnt++] = (struct load_of) { .pid = pid };
+}
+
 /* Adds children that the group traces by now. */
 static void add_children(struct shed *s)
 {
-	uint32_t pid, last, *before = NULL;
+	uint32_t pid;
 
-	for (; s->pids_fd >= 0 && !bpf_map_get_next_key(s->pids_fd, before, &pid); before = &last) {
-		last = pid;
+	map_foreach(s->pids_fd, &pid)
 		if (pid && pid != FSN_PID_NONE)
 			load_add(&s->load, pid);
-	}
 }
 
 /* Starts the next span at the present values of the counters. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/apart.h"
@@ -647,6 +648,19 @@ static bool engine_yields(struct engine *e)
 	return e->one_by_one = true;
 }
 
+/*
+ * True if the kernel is too old for attaching: cookies and links of perf events exist since 5.15
+ * (7adfc6c9b315).
+ */
+static bool is_too_old(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 15));
+}
+
 int engine_new(
 	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
@@ -676,7 +690,7 @@ int engine_new(
 			return err_set(err, -ENOENT,
 				"this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)");
 		err_sys(err, code, "cannot load programs");
-		if (code == -EINVAL && kernel_is_older())
+		if (code == -EINVAL && is_too_old())
 			return err_hint(err, "this kernel is older than Linux 5.15");
 		/*
 		 * If the verifier rejects a program, the error may be EACCES; its log has the

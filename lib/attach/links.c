@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -188,6 +189,17 @@ static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 	return 0;
 }
 
+/* Raises the limit of open files as far as possible: each probe needs two with perf links. */
+static void raise_files(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
 typedef int link_one_fn(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	size_t i, pid_t pid, int *ret_fd, struct err *err);
 
@@ -198,7 +210,7 @@ static int attach_each(struct engine *e, enum engine_prog prog, const struct lin
 {
 	int code = 0;
 
-	link_raise_files();
+	raise_files();
 	for (size_t i = 0; !code && i < cnt; i++) {
 		_cleanup_close_ int fd = -1;
 

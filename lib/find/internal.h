@@ -149,8 +149,6 @@ void arg_done(struct arg *a);
 bool arg_is_open(const struct arg *a);
 /* True if a required function was not found. */
 bool arg_is_missing(const struct arg *a);
-/* True if matches that cannot be probed are skipped. */
-bool arg_is_lenient(const struct arg *a);
 
 /* True if a name has the requested version, or a function the requested offset. */
 bool arg_version_fits(

@@ -213,11 +213,6 @@ bool arg_is_missing(const struct arg *a)
 	return arg_is_open(a) && !a->req->optional;
 }
 
-bool arg_is_lenient(const struct arg *a)
-{
-	return a->req->optional || a->regex || a->patterned;
-}
-
 bool arg_version_fits(
 	const struct arg *a, const struct elf_func *fn, const struct elf_name *n)
 {

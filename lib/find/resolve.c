@@ -191,10 +191,16 @@ static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64
 	}
 }
 
+/* True if matches that cannot be probed are skipped. */
+static bool is_lenient(const struct arg *a)
+{
+	return a->req->optional || a->regex || a->patterned;
+}
+
 /* A second request for the same function: if it is by name, the function is no longer optional. */
 static void fold(struct arg *a, struct target *t)
 {
-	if (!arg_is_lenient(a))
+	if (!is_lenient(a))
 		t->from_pattern = false;
 	if (t->refused)
 		a->refused++;
@@ -251,7 +257,7 @@ static void set_names(struct resolver *r, const struct arg *a, const struct matc
 	if (m->name) {
 		t->symbol = m->name->name;
 		t->demangled = demangled_text(r, t->symbol, DEMANGLE_ARGS);
-		if (!given && !m->shown && arg_is_lenient(a))
+		if (!given && !m->shown && is_lenient(a))
 			given = demangled_text(r, base ? base : t->symbol, DEMANGLE_NAME);
 	}
 	if (given) {
@@ -275,7 +281,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 		.object = m->lib,
 		.func = m->func,
 		.addr = m->addr,
-		.from_pattern = arg_is_lenient(a),
+		.from_pattern = is_lenient(a),
 		.known = a->req->known,
 		.refused = refusal(a, m),
 	};

@@ -143,15 +143,6 @@ struct link_info {
 			    it (before 6.8) */
 };
 
-/* Raises the limit of open files as far as possible: each probe needs two with perf links. */
-void link_raise_files(void);
-
-/*
- * True if the kernel is too old for attaching: cookies and links of perf events exist since 5.15
- * (7adfc6c9b315).
- */
-bool kernel_is_older(void);
-
 /* True if BPF programs can look up the mapping at an address: since 5.17. */
 bool kernel_finds_mappings(void);
 

@@ -4,9 +4,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -465,26 +463,7 @@ int link_get_multi(int fd, struct link_multi_info *ret_info)
 	return bpf_obj_get_info_by_fd(fd, &info, &len) ? -errno : 0;
 }
 
-void link_raise_files(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim))
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 bool kernel_finds_mappings(void)
 {
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_find_vma, NULL) == 1;
-}
-
-bool kernel_is_older(void)
-{
-	struct utsname name;
-	unsigned int major, minor;
-
-	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-		(major < 5 || (major == 5 && minor < 15));
 }

@@ -352,14 +352,6 @@ const struct preset_group *preset_set_group(
 			      : NULL;
 }
 
-bool preset_group_is_of_memory(const struct preset_group *group)
-{
-	for (size_t i = 0; i < group->func_cnt; i++)
-		if (!group->funcs[i].memory.allocates && !group->funcs[i].memory.frees)
-			return false;
-	return true;
-}
-
 bool preset_value_fits_word(const struct preset_value *value)
 {
 	bool number = value->kind == TYPE_INT || value->kind == TYPE_BOOL;

@@ -172,9 +172,6 @@ struct preset_group {
 	size_t key_cnt, sum_cnt;
 };
 
-/* True if all functions of @group allocate or free memory. */
-bool preset_group_is_of_memory(const struct preset_group *group);
-
 struct preset_set {
 	const struct preset_group *groups; /* sorted by name, unique */
 	size_t group_cnt;

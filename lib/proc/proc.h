@@ -413,9 +413,6 @@ struct load {
 void load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
 void load_done(struct load *load);
 
-/* Adds process @pid, with all CPU time since it started. */
-void load_add(struct load *load, pid_t pid);
-
 /*
  * Returns the CPU time since load_new(), in ns, of all threads, including exited processes. Never
  * decreases.

@@ -151,15 +151,6 @@ void load_new(const pid_t *pids, size_t cnt, struct load *ret_load)
 	*ret_load = load;
 }
 
-void load_add(struct load *load, pid_t pid)
-{
-	for (size_t i = 0; i < load->cnt; i++)
-		if (load->of[i].pid == pid)
-			return;
-	load->of = xreallocarray(load->of, load->cnt + 2, sizeof(*load->of));
-	load->of[load->cnt++] = (struct load_of) { .pid = pid };
-}
-
 void load_done(struct load *load)
 {
 	free(load->of);
