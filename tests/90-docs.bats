@@ -109,11 +109,11 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done
 }
 
-@test "man: every command has a source file and a page, and every page a command" {
+@test "man: every command has one definition and a page, and every page a command" {
 	same "man pages" "$(commands_with_page)" \
 		"$(cd "$ROOT/man" && printf '%s\n' funcsnoop-*.8 | sed 's/^funcsnoop-//; s/\.8$//' | sort)"
 	for c in $(commands_with_page); do
-		[[ -f $ROOT/cmd/$c.c ]] || fail "no cmd/$c.c"
+		assert_eq "$(cat "$ROOT"/cmd/*.c | grep -c "^const struct command cmd_$c = {")" 1 "$c"
 	done
 }
 
