@@ -178,3 +178,49 @@ one 20 0 20 0 0 0"
 	fsn -s 1 attach g "$PROG:lines.c:$(line_of locked)"
 	assert_stderr_match "^funcsnoop attach: cannot probe 'lines.c:[0-9]+' .*instruction can't be probed: "
 }
+
+@test "lines: 'list targets FILE:SOURCE:*' has the lines that objdump has, each with its function" {
+	local how want all each n
+
+	need_tool objdump
+	for how in "cc -O2" "cc -O0" "clang -O2"; do
+		command -v "${how% *}" >/dev/null || continue
+		(cd "$DIR" && $how -g -o "$PROG" lines.c) || fail "$how"
+		want=$(objdump --dwarf=decodedline "$PROG" | awk '$1 == "lines.c" && $2 ~ /^[1-9]/ && $NF == "x" { print $2 }' |
+			sort -un)
+		fsn list targets "$PROG:lines.c:*" --json
+		assert_eq "$(json -r '.[].name | sub("lines.c:"; "")')" "$want" "$how"
+		assert_eq "$(json -r ".[] | select(.name == \"lines.c:$(line_of 'in leaf')\").function")" leaf
+		all=$output
+		each=()
+		for n in $want; do
+			each+=("$PROG:lines.c:$n")
+		done
+		fsn list targets "${each[@]}" --json
+		assert_eq "$all" "$output" "$how"
+	done
+	n=$(line_of 'in while')
+	fsn list targets "$PROG:src/lines.c:${n:0:1}?"
+	assert_output_match "^$PROG:src/lines.c:$n +in looped\$"
+	fsn -s 1 list targets "$PROG:lines.c:9*"
+	assert_stderr "funcsnoop list: no line '$PROG:lines.c:9*' in $PROG: no line that matches has code"
+	fsn -s 1 list targets "$PROG:nosuch.c:*"
+	assert_stderr_match "no line '$PROG:nosuch.c:\*' in $PROG: its debug information has no such source file"
+}
+
+@test "lines: a glob of line numbers counts each line as a request for it does" {
+	local n
+
+	need_bpf
+	build
+	n=$(line_of 'in if')
+	fsn attach g "$PROG:lines.c:${n:0:1}*"
+	fsn attach h "$PROG:lines.c:$n"
+	capture "$PROG"
+	fsn stats h --json
+	jq -c '.[0].functions[] | [.name, .calls]' <<<"$output" >"$BATS_TEST_TMPDIR/one"
+	fsn stats g --json
+	assert_eq "$(jq -c ".[0].functions[] | [.name, .calls] | select(.[0] == \"lines.c:$n\")" <<<"$output")" \
+		"$(<"$BATS_TEST_TMPDIR/one")"
+	fsn detach g h
+}

@@ -298,7 +298,7 @@ after"
 }
 
 @test "completion: offers kernel targets and USDT probes, also for list targets" {
-	local events
+	local events want
 
 	events=$(realpath "$FIX/events")
 	complete_line "attach my u:$events:fixed:wo"
@@ -313,6 +313,12 @@ after"
 	wait_bg fix
 	complete_line "list targets s:openat"
 	assert_words openat openat2
+	# Lines with code; the part after the last colon, as always.
+	fsn list targets "$FIX/call:call.c:2*"
+	want=$(sed -n 's/.*:call\.c:\([0-9]*\) .*/\1/p' <<<"$output" | sort)
+	[[ $want == 2*2* ]] || fail "no lines"
+	complete_line "list targets $FIX/call:call.c:2"
+	assert_output "$want"
 	complete_line "run s:openat s:renamea"
 	assert_words renameat renameat2
 	[[ ! -r /sys/kernel/btf/vmlinux ]] || {
@@ -429,7 +435,7 @@ after"
 }
 
 @test "completion: system calls, tracepoints and USDT probes follow their prefix" {
-	local events
+	local events want
 
 	need_fixture events
 	events=$(realpath "$FIX/events")

@@ -650,6 +650,7 @@ static void target_json(struct json *j, const struct target *t, const char *type
 	json_set_str(j, "name", t->name);
 	json_set_str(j, "kind", target_shown(t).kind);
 	json_set_str(j, "library", t->object->path);
+	json_set_str(j, "function", t->around);
 	json_add_types(j, t->known, t->known ? t->known->types_why : NULL);
 	json_set_str(j, "refused", t->refused);
 	json_close(j, '}');
@@ -664,7 +665,8 @@ static void show_targets(const struct globals *g, const struct draft *draft, str
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		const struct target *t = &draft->targets[i];
 		_cleanup_free_ char *typed = target_typed(t);
-		_cleanup_free_ char *text = types_prototype("", t->known);
+		_cleanup_free_ char *text =
+			t->around ? xasprintf("in %s", t->around) : types_prototype("", t->known);
 		const char *why = t->known && !t->known->has_args && t->known->types_why
 			? t->known->types_why
 			: "";

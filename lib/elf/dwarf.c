@@ -931,6 +931,8 @@ struct row {
 	uint64_t addr;
 	const void *scope; /* entry of the function or inlined copy around it; NULL: none */
 	const void *copied; /* entry of the function of which that is a copy, or NULL */
+	unsigned int line;
+	size_t nth;
 	bool begins;       /* a statement */
 	bool follows;      /* a row of the same line */
 };
@@ -938,8 +940,7 @@ struct row {
 struct line_search {
 	struct elf_file *f;
 	const char *source;
-	unsigned int line; /* the lowest one so far that is not below the one asked for; 0: none */
-	struct row *rows;
+	struct row *rows; /* of lines from the one asked for on */
 	size_t cnt;
 	bool has_source;
 };
@@ -959,29 +960,21 @@ static bool is_source(struct unit *unit, const char *path, const char *wanted)
 	return (size_t)len == tail || (wanted[0] != '/' && full[len - tail - 1] == '/');
 }
 
-/*
- * Adds a row of @line of the source. Returns false if another line is nearer to the one asked for,
- * or if no statement of this one has begun.
- */
+/* Returns false if the row has no code in the file. */
 static bool add_row(struct line_search *s, Dwarf_Line *row, unsigned int line, bool follows)
 {
-	struct row new = { .follows = follows };
+	struct row new = { .line = line, .nth = s->cnt, .follows = follows };
 	uint64_t offset;
 
-	if ((s->line && line > s->line) || dwarf_lineaddr(row, &new.addr) ||
-		dwarf_linebeginstatement(row, &new.begins) ||
-		(!new.begins && line != s->line) ||
+	if (dwarf_lineaddr(row, &new.addr) || dwarf_linebeginstatement(row, &new.begins) ||
 		elf_file_addr_to_offset(s->f, new.addr, &offset))
 		return false;
-	if (line != s->line)
-		s->cnt = 0;
-	s->line = line;
 	s->rows = array_grow(s->rows, s->cnt, sizeof(*s->rows));
 	s->rows[s->cnt++] = new;
 	return true;
 }
 
-static void add_rows(struct line_search *s, struct unit *unit, int asked)
+static void add_rows(struct line_search *s, struct unit *unit, int least)
 {
 	const char *last = NULL, *path;
 	int last_line = 0, line;
@@ -1001,7 +994,7 @@ static void add_rows(struct line_search *s, struct unit *unit, int asked)
 		if (path != last)
 			is = path && is_source(unit, path, s->source);
 		s->has_source |= is;
-		added = is && line >= asked &&
+		added = is && line >= least &&
 			add_row(s, row, line, added && path == last && line == last_line);
 		last = path;
 		last_line = line;
@@ -1032,17 +1025,18 @@ static void set_scope(struct elf_file *f, struct row *row)
 DEFINE_ORDER(compare_addrs, uint64_t, (*x > *y) - (*x < *y))
 
 /* Takes the first address that begins something, of each sequence of rows in one scope. */
-static void take_addrs(struct line_search *s, struct elf_line_code *ret)
+static void take_addrs(
+	struct elf_file *f, struct row *rows, size_t row_cnt, struct elf_line_code *ret)
 {
 	bool taken = false;
 	size_t cnt = 0;
 
-	ret->addrs = xcalloc(s->cnt + 1, sizeof(*ret->addrs));
-	for (size_t i = 0; i < s->cnt; i++) {
-		struct row *row = &s->rows[i];
+	ret->addrs = xcalloc(row_cnt + 1, sizeof(*ret->addrs));
+	for (size_t i = 0; i < row_cnt; i++) {
+		struct row *row = &rows[i];
 		bool same = i && row->follows, next_copy;
 
-		set_scope(s->f, row);
+		set_scope(f, row);
 		/* clang marks no statement where one copy of a function follows another */
 		next_copy = same && row->scope != row[-1].scope && row->copied &&
 			row->copied == row[-1].copied;
@@ -1059,19 +1053,71 @@ static void take_addrs(struct line_search *s, struct elf_line_code *ret)
 			ret->addrs[ret->cnt++] = ret->addrs[i];
 }
 
-void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
-	struct elf_line_code *ret)
+DEFINE_ORDER(compare_rows, struct row,
+	x->line != y->line ? (x->line > y->line) - (x->line < y->line)
+			   : (x->nth > y->nth) - (x->nth < y->nth))
+
+/* Finds the rows of lines from @least on, by line. */
+static struct line_search rows_find(struct elf_file *f, const char *source, unsigned int least)
 {
 	struct line_search s = { .f = f, .source = source };
 	struct elf_units *u = f->units ? f->units : read_units(f);
-	Dwarf *dwarf;
 
-	*ret = (struct elf_line_code) {};
 	for (size_t i = 0; i < u->unit_cnt && u->passed < ELF_DWARF_MOST; i++)
-		add_rows(&s, &u->units[i], line);
-	take_addrs(&s, ret);
+		add_rows(&s, &u->units[i], (int)least);
+	qsort(s.rows, s.cnt, sizeof(*s.rows), compare_rows);
+	return s;
+}
+
+/*
+ * Takes the next line, of the rows from *@at on, in which a statement begins. Rows before its first
+ * statement belong to none. Returns false if there is no such line.
+ */
+static bool next_line(const struct line_search *s, size_t *at, struct elf_line_code *ret)
+{
+	size_t first = *at, end;
+
+	while (first < s->cnt && !s->rows[first].begins)
+		first++;
+	for (end = first; end < s->cnt && s->rows[end].line == s->rows[first].line;)
+		end++;
+	*at = end;
+	if (first == end)
+		return false;
+	*ret = (struct elf_line_code) { .line = s->rows[first].line };
+	take_addrs(s->f, s->rows + first, end - first, ret);
+	return true;
+}
+
+size_t elf_lines_find(struct elf_file *f, const char *source, struct elf_line_code **ret_lines)
+{
+	struct line_search s = rows_find(f, source, 1);
+	struct elf_line_code code;
+	size_t cnt = 0, at = 0;
+
+	*ret_lines = NULL;
+	while (next_line(&s, &at, &code)) {
+		if (!code.cnt) {
+			free(code.addrs);
+			continue;
+		}
+		*ret_lines = array_grow(*ret_lines, cnt, sizeof(code));
+		(*ret_lines)[cnt++] = code;
+	}
 	free(s.rows);
-	ret->line = s.line || !s.has_source ? s.line : line;
+	return cnt;
+}
+
+void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
+	struct elf_line_code *ret)
+{
+	struct line_search s = rows_find(f, source, line);
+	Dwarf *dwarf;
+	size_t at = 0;
+
+	if (!next_line(&s, &at, ret))
+		*ret = (struct elf_line_code) { .line = s.has_source ? line : 0 };
+	free(s.rows);
 	elf_dwarf_open(f, &dwarf, &ret->why);
 	if (dwarf)
 		ret->why = s.has_source ? "no code at that line or after it"

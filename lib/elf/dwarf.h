@@ -72,6 +72,12 @@ struct elf_line_code {
 void elf_line_find(struct elf_file *f, const char *source, unsigned int line,
 	struct elf_line_code *ret);
 
+/*
+ * The same for every line of @source that has code, by line. Returns their number; the caller frees
+ * *@ret_lines, and .addrs of each.
+ */
+size_t elf_lines_find(struct elf_file *f, const char *source, struct elf_line_code **ret_lines);
+
 /* --- functions that the compiler has inlined -------------------------------------------------- */
 
 /* The copies of a function in others. */

@@ -790,7 +790,7 @@ int resolve_inlined(struct resolver *r)
 		struct arg *a = &r->args[i];
 
 		if (a->req->literal || a->req->optional || a->regex || a->patterned || a->has_plus ||
-			a->has_at || a->version || a->line)
+			a->has_at || a->version || a->line || a->lines)
 			continue;
 		if (arg_is_open(a))
 			ret = find_missing(r, a);

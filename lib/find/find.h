@@ -86,7 +86,8 @@ void objects_done(struct objects *objects);
  * - a demangled C++ or Rust name, with or without its arguments or template arguments;
  * - 0xADDR or sub_ADDR: the function that starts at a virtual address of the file;
  * - name+0xOFF (also 0xADDR+0xOFF), or +0xOFF (a file offset);
- * - SOURCE:LINE: a line of a source file, by a path or its last components;
+ * - SOURCE:LINE: a line of a source file, by a path or its last components; after LIB: also a
+ *   pattern of line numbers, such as SOURCE:* for all lines with code;
  * - any of these after a library: LIB:func, /path:func or p:LIB:func, where p can also be r,
  *   uprobe or uretprobe.
  *
@@ -134,6 +135,8 @@ struct target {
 	uint64_t offset;   /* the same as a file offset; of a system call its number, of a
 				  function of the kernel its BTF's */
 	uint64_t site_offset; /* of the entry probe: set by the plan, until then .offset */
+	/* function or inlined function with the first code of a line; otherwise NULL */
+	const char *around;
 	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
 				  plan must see that an instruction begins there */
 	const uint64_t *places; /* addresses whose hits are counted together, .addr first; NULL: it

@@ -128,6 +128,7 @@ struct arg {
 	uint64_t addr; /* 0xADDR, sub_ADDR: the function that starts at this virtual address */
 	bool has_addr;
 	unsigned int line; /* of the source file .name; 0: .name is a function */
+	char *lines; /* pattern of their numbers, or NULL */
 	bool regex, glob; /* .glob: has special characters, but can still be a name */
 	bool qualified;   /* must be a demangled name */
 	bool patterned;   /* without an exact match, so it was used as a pattern */
@@ -203,6 +204,7 @@ struct match {
 	bool inside;                 /* without a function: may be inside one */
 	bool framed;                 /* likewise: plan_fde.framed of the one that starts there */
 	const char *shown;           /* copied; NULL: by the name */
+	const char *around;          /* as in struct target */
 	const uint64_t *places;      /* as in struct target, copied; NULL: none */
 	size_t place_cnt;
 	bool places_split;

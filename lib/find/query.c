@@ -41,13 +41,15 @@ static bool is_prefix(const char *func, size_t len)
 	return false;
 }
 
-/* "SOURCE:LINE": a name with a suffix, but that of no library, and a number. */
-static bool is_line(const char *text)
+#define DIGITS "0123456789"
+
+/* "SOURCE:LINE": a name with a suffix, but that of no library, and a number of characters @digits. */
+static bool is_line(const char *text, const char *digits)
 {
 	const char *colon = strrchr(text, ':'), *base = strrchr(text, '/'), *dot;
 
 	base = base ? base + 1 : text;
-	if (!colon || colon < base || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+	if (!colon || colon < base || !colon[1] || colon[1 + strspn(colon + 1, digits)])
 		return false;
 	dot = memrchr(base, '.', (size_t)(colon - base));
 	return dot && dot > base && strncmp(dot, ".so:", 4) != 0;
@@ -57,7 +59,7 @@ const char *function_lib(const char *func, size_t *ret_len)
 {
 	const char *end = lib_end(func), *second;
 
-	if (!end || (is_line(func) && end == strrchr(func, ':')))
+	if (!end || (is_line(func, DIGITS) && end == strrchr(func, ':')))
 		return NULL;
 	if (is_prefix(func, (size_t)(end - func))) {
 		second = lib_end(end + 1);
@@ -147,10 +149,14 @@ static void parse_line(struct arg *a)
 	char *colon = strrchr(a->name, ':');
 	uint64_t line;
 
-	if (!is_line(a->name) || !parse_digits(colon + 1, 10, &line) || !line || line > INT_MAX)
+	/* Without LIB:, "a.out:*" has all functions of a program. */
+	if (a->lib && is_line(a->name, DIGITS "*?") && strpbrk(colon, "*?"))
+		a->lines = colon + 1;
+	else if (is_line(a->name, DIGITS) && parse_digits(colon + 1, 10, &line) && line <= INT_MAX)
+		a->line = line;
+	if (!a->line && !a->lines)
 		return;
 	*colon = '\0';
-	a->line = line;
 	while (!strncmp(a->name, "./", 2))
 		a->name += 2;
 }
@@ -166,7 +172,7 @@ int arg_parse(
 		split_lib(&a);
 	if (!req->regex && !req->literal)
 		parse_line(&a);
-	if (!req->regex && !a.line) {
+	if (!req->regex && !a.line && !a.lines) {
 		if (!req->literal)
 			ret = split_plus(&a, err);
 		split_version(&a);

@@ -2,6 +2,7 @@
 // The resolver: finds functions by symbols, and the remaining ones by demangled names.
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -194,7 +195,7 @@ static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64
 /* True if matches that cannot be probed are skipped. */
 static bool is_lenient(const struct arg *a)
 {
-	return a->req->optional || a->regex || a->patterned;
+	return a->req->optional || a->regex || a->patterned || a->lines;
 }
 
 /* A second request for the same function: if it is by name, the function is no longer optional. */
@@ -283,6 +284,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 		.addr = m->addr,
 		.from_pattern = is_lenient(a),
 		.known = a->req->known,
+		.around = m->around,
 		.refused = refusal(a, m),
 	};
 	uint32_t *slot;
@@ -618,12 +620,34 @@ static int add_line(struct resolver *r, struct arg *a, const struct object *lib,
 	_cleanup_free_ char *shown = xasprintf("%s:%u", a->name, code->line), *note = NULL;
 	struct match m = { .lib = lib, .addr = code->addrs[0], .inside = true, .shown = shown,
 		.places = code->addrs, .place_cnt = code->cnt };
+	struct elf_line lines[ELF_LINES_MAX];
 
 	m.func = elf_file_func_at(lib->elf, m.addr);
-	if (code->line != a->line)
+	m.around = elf_lines_at(lib->elf, m.addr, lines) ? lines[0].function : NULL;
+	if (!m.around && m.func)
+		m.around = m.func->names[0].name;
+	if (a->line && code->line != a->line)
 		m.note = note = xasprintf("line %u of %s has no code: '%s' is the next that has",
 			a->line, a->name, shown);
 	return match_add(r, a, &m);
+}
+
+/* "SOURCE:*": each line that has code. */
+static int add_lines(struct resolver *r, struct arg *a, const struct object *lib)
+{
+	struct elf_line_code *lines;
+	size_t cnt = elf_lines_find(lib->elf, a->name, &lines);
+	char number[16];
+	int ret = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		snprintf(number, sizeof(number), "%u", lines[i].line);
+		if (!ret && pattern_glob(a->lines, number))
+			ret = add_line(r, a, lib, &lines[i]);
+		free(lines[i].addrs);
+	}
+	free(lines);
+	return ret;
 }
 
 /* "SOURCE:LINE", in each library whose debug information has the file. */
@@ -635,9 +659,19 @@ static int find_line(struct resolver *r, struct arg *a)
 
 	for (size_t i = 0; !ret && i < a->libs->cnt; i++) {
 		const struct object *lib = a->libs->object[i];
+		const struct elf_func *funcs;
 		struct elf_line_code code;
+		size_t cnt;
 
-		elf_line_find(lib->elf, a->name, a->line, &code);
+		/* Names the functions around lines, if there are symbols. */
+		(void)!elf_file_funcs(lib->elf, &funcs, &cnt, NULL);
+		if (a->lines)
+			ret = add_lines(r, a, lib);
+		if (a->lines && a->hits)
+			continue;
+		elf_line_find(lib->elf, a->name, a->lines ? INT_MAX : a->line, &code);
+		if (a->lines && code.line)
+			code.why = "no line that matches has code";
 		if (code.cnt)
 			ret = add_line(r, a, lib, &code);
 		else if (!why || code.line)
@@ -670,7 +704,7 @@ static int find_symbols(struct resolver *r, struct arg *a)
 {
 	int ret;
 
-	if (a->line)
+	if (a->line || a->lines)
 		return find_line(r, a);
 	for (size_t i = 0; i < a->libs->cnt; i++) {
 		ret = find_in_lib(r, a, a->libs->object[i]);

@@ -456,8 +456,9 @@ static int order_of(const struct target *t)
 	return t->plan.exit == PLAN_EXIT_NONE || (t->plan.site_is_end && !t->forwards);
 }
 
+/* Lines are in the order of their numbers. */
 DEFINE_ORDER(compare_targets, struct target,
-	order_of(x) - order_of(y) ?: strcmp(x->name, y->name) ?:
+	order_of(x) - order_of(y) ?: strverscmp(x->name, y->name) ?:
 		strcmp(x->object->path, y->object->path) ?: RISING(offset))
 
 /* True if drafting continues after this error, which is reported; the first one is kept. */
