@@ -233,7 +233,8 @@ static void end_limits(struct session *s)
 static void tell_attached(const struct session *s, size_t processes)
 {
 	const struct draft *draft = s->limited.draft;
-	const char *name = strrchr(draft->objects.object[0]->path, '/');
+	const struct object *first = draft->objects.object[0];
+	const char *path = first->typed ? first->typed : first->path, *name = strrchr(path, '/');
 	char mapped[64] = "";
 
 	if (draft_has_files(draft))
@@ -241,7 +242,7 @@ static void tell_attached(const struct session *s, size_t processes)
 			processes == 1 ? "" : "es");
 	cmd_note(s->o->g, "attached to %zu function%s of %s%s%s%s", draft->probed_cnt,
 		draft->probed_cnt == 1 ? "" : "s",
-		name ? name + 1 : draft->objects.object[0]->path,
+		name ? name + 1 : path,
 		draft->objects.cnt > 1 ? " and others" : "", mapped,
 		s->o->duration_ns ? "" : "; Ctrl-C ends");
 	tell_bound(s);

@@ -338,6 +338,14 @@ by_address() { # FUNCTION CALLS FILE COMMAND...
 	assert_stderr_match "'zz_0+1', .* and 1[0-9] more in $lib$"
 }
 
+@test "symbols: a link that PATH leads to is shown as typed" {
+	cp "$FIX/call" "$BATS_TEST_TMPDIR/own-check"
+	ln -s own-check "$BATS_TEST_TMPDIR/own-server"
+	PATH=$BATS_TEST_TMPDIR:$PATH dry own-server:main --json
+	assert_json '.[0].libraries | map([.path, .typed] | map(split("/") | last))' \
+		'[["own-check","own-server"]]'
+}
+
 @test "symbols: a symbolic link is shown as typed, with its target" {
 	ln -s "$REAL" "$BATS_TEST_TMPDIR/mine.so"
 	dry fix_add --lib "$BATS_TEST_TMPDIR/mine.so"

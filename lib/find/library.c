@@ -384,40 +384,6 @@ static void find_in_places(
 	}
 }
 
-/* Finds an executable in PATH: the first one, as a shell does. */
-static void find_in_path(struct libfind *lf, const char *name, struct lib_found *found)
-{
-	const char *list = secure_getenv("PATH");
-
-	if (!list || !*list)
-		list = DEFAULT_PATH;
-	for (; *list && !found->files.cnt; list += strspn(list, ":")) {
-		size_t len = strcspn(list, ":");
-		char dir[PATH_MAX];
-
-		if (list[0] == '/' && len < sizeof(dir)) {
-			memcpy(dir, list, len);
-			dir[len] = '\0';
-			try_path(lf, dir, name, "PATH", true, found);
-		}
-		list += len;
-	}
-}
-
-/* Same in the given processes: as seen from their namespaces. */
-static void find_in_path_of_procs(
-	struct libfind *lf, const char *name, struct lib_found *found)
-{
-	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin",
-		"/usr/local/sbin", "/usr/sbin", "/sbin" };
-	char path[PATH_MAX];
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found->files.cnt; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
-		libfind_path_in_procs(lf, path, true, found, NULL);
-	}
-}
-
 /*
  * Records the first path typed for @file, if symbolic links lead from it to the file. Another hard
  * link has an entry of its own, which is reported as the same file.
@@ -433,6 +399,46 @@ static void note_typed(struct libfind *lf, const struct object *file, const char
 			lf->files[i]->typed = xstrdup(path);
 			return;
 		}
+}
+
+/* Finds an executable in PATH: the first one, as a shell does. */
+static void find_in_path(struct libfind *lf, const char *name, struct lib_found *found)
+{
+	const char *list = secure_getenv("PATH");
+	char path[2 * PATH_MAX] = "";
+
+	if (!list || !*list)
+		list = DEFAULT_PATH;
+	for (; *list && !found->files.cnt; list += strspn(list, ":")) {
+		size_t len = strcspn(list, ":");
+		char dir[PATH_MAX];
+
+		if (list[0] == '/' && len < sizeof(dir)) {
+			memcpy(dir, list, len);
+			dir[len] = '\0';
+			try_path(lf, dir, name, "PATH", true, found);
+			snprintf(path, sizeof(path), "%s/%s", dir, name);
+		}
+		list += len;
+	}
+	if (found->files.cnt)
+		note_typed(lf, found->files.object[0], path);
+}
+
+/* Same in the given processes: as seen from their namespaces. */
+static void find_in_path_of_procs(
+	struct libfind *lf, const char *name, struct lib_found *found)
+{
+	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin",
+		"/usr/local/sbin", "/usr/sbin", "/sbin" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found->files.cnt; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
+		libfind_path_in_procs(lf, path, true, found, NULL);
+	}
+	if (found->files.cnt)
+		note_typed(lf, found->files.object[0], path);
 }
 
 static int find_by_path(
