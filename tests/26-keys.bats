@@ -47,6 +47,22 @@ ty_u64 5 3 3 15"
 	fsn detach t
 }
 
+@test "keys: sums without keys are in the table of functions" {
+	fsn attach --config "$CONFIG" t --sum v
+	capture "$FIX/typed" ty_i8 1 1 2
+	capture "$FIX/typed" ty_i8 5
+	capture "$FIX/typed" ty_code 0xffffffffffffffff
+	fsn stats t
+	assert_output_match '^FUNCTION +SUM\(v\) +CALLS '
+	assert_output_match '^ty_i8 +9 +4 '
+	assert_output_match '^ty_code +-1 +1 '
+	assert_eq "$(rows t function "function sum_v calls" | sort)" "ty_code -1 1
+ty_i8 9 4"
+	fsn stats t --format prometheus
+	refute_output_match argument
+	fsn detach t
+}
+
 @test "keys: arguments on the stack, text, callers, threads and commands are keys" {
 	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack ty_stack

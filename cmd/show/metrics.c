@@ -820,7 +820,7 @@ static int print(const struct report *r, FILE *f, bool open)
 		fputs("# UNIT funcsnoop_duration_seconds seconds\n", f);
 	for (size_t i = 0; i < labels.cnt; i++)
 		put_all_durations(&m, &labels.of[i]);
-	if (r->sum_cnt) {
+	if (r->choice->by_cnt && r->sum_cnt) {
 		put_sums(&m, false);
 		put_sums(&m, true);
 	}

@@ -188,7 +188,7 @@ void report_group_done(struct report_group *rg)
 int report_by(struct report *r, struct err *err)
 {
 	const struct stats_choice *c = r->choice;
-	bool found = false;
+	bool found = false, sums;
 
 	for (size_t n = 0; n < r->cnt; n++) {
 		struct report_group *rg = &r->group[n];
@@ -203,7 +203,8 @@ int report_by(struct report *r, struct err *err)
 			rg->by_cnt = 0;
 		found |= rg->by_cnt;
 		/* Comparisons have no sums. */
-		for (size_t i = 0; rg->by_cnt && !rg->diff && i < rg->keys.sum_cnt; i++) {
+		sums = rg->by_cnt || (r->view->flags & VIEW_SUMS && !rg->keys.key_cnt);
+		for (size_t i = 0; sums && !rg->diff && i < rg->keys.sum_cnt; i++) {
 			size_t k = 0;
 
 			while (k < r->sum_cnt && strcmp(r->sum[k], rg->keys.sum[i]))

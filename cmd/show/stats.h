@@ -295,6 +295,7 @@ enum {
 	VIEW_PROCESSES = 256, /* of processes */
 	VIEW_SLEEPS = 512, /* where calls blocked */
 	VIEW_CGROUPS = 1024, /* of cgroups */
+	VIEW_SUMS = 2048, /* of functions; has the sums of groups without keys */
 };
 
 struct view {

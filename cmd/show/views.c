@@ -32,6 +32,8 @@ static void add_left_out(struct grid *grid, const char *name, const char *librar
 {
 	grid_text(grid, name);
 	grid_text(grid, library);
+	for (size_t i = 0; i < grid->sum_cnt; i++)
+		grid_none(grid);
 	for (size_t i = 0; i < grid->figure_cnt; i++)
 		grid_text(grid, grid->figures[i] == FIGURE_CALLS ? rate
 				: grid->figures[i] == FIGURE_TOTAL ? "left out"
@@ -60,6 +62,47 @@ static void fill_left_out(
 	}
 }
 
+/* Fills in the rate of a sum: per second of elapsed time, or for GPUs per second of GPU time. */
+static void fill_pace(
+	struct grid *grid, const struct report_group *rg, const struct stats_row *row, size_t k)
+{
+	uint64_t ns = group_info(rg->s->group).gpu ? row->n.total_ns : rg->elapsed_ns;
+
+	grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && ns,
+		k < rg->keys.sum_cnt && ns ? row->sum[k] * 1e9 / ns : 0);
+}
+
+static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
+	uint32_t fn, const struct stats_row *row)
+{
+	for (size_t i = 0; i < r->sum_cnt; i++) {
+		size_t k = 0;
+
+		while (k < rg->keys.sum_cnt && strcmp(rg->keys.sum[k], r->sum[i]))
+			k++;
+		if (k == rg->keys.sum_cnt || rg->keys.funcs[fn].sum[k].by == FSN_BY_NONE)
+			grid_none(grid);
+		else if (rg->keys.funcs[fn].sum[k].is_signed)
+			grid_number(grid, (int64_t)row->sum[k]);
+		else
+			grid_count(grid, true, row->sum[k]);
+		if (sum_is_bytes(r->sum[i]))
+			fill_pace(grid, rg, row, k);
+	}
+}
+
+/* The sums of all calls of @f: rows without keys are of processes. */
+static void fill_all_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct stats_func *f)
+{
+	struct stats_row all = f->others;
+
+	stats_row_add(&all, &f->rows_ended);
+	for (size_t i = 0; i < f->row_cnt; i++)
+		stats_row_add(&all, &f->rows[i]);
+	fill_sums(grid, r, rg, f->fn, &all);
+}
+
 static void fill_function(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
@@ -73,6 +116,7 @@ static void fill_function(
 
 		grid_function(grid, rg, rg->funcs[i]->fn);
 		grid_text(grid, func.library);
+		fill_all_sums(grid, r, rg, rg->funcs[i]);
 		figures_of(rg->funcs[i], &scope, grid_wanted(grid), &f);
 		grid_figures(grid, &f);
 	}
@@ -473,35 +517,6 @@ static uint64_t row_value(const struct stats_row *row, const struct stats_func *
 
 	figures_of_row(row, f, NULL, &values);
 	return sort_value(&values, sort_of(sort, USE_ROW, row->n.returns));
-}
-
-/* Fills in the rate of a sum: per second of elapsed time, or for GPUs per second of GPU time. */
-static void fill_pace(
-	struct grid *grid, const struct report_group *rg, const struct stats_row *row, size_t k)
-{
-	uint64_t ns = group_info(rg->s->group).gpu ? row->n.total_ns : rg->elapsed_ns;
-
-	grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && ns,
-		k < rg->keys.sum_cnt && ns ? row->sum[k] * 1e9 / ns : 0);
-}
-
-static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
-	uint32_t fn, const struct stats_row *row)
-{
-	for (size_t i = 0; i < r->sum_cnt; i++) {
-		size_t k = 0;
-
-		while (k < rg->keys.sum_cnt && strcmp(rg->keys.sum[k], r->sum[i]))
-			k++;
-		if (k == rg->keys.sum_cnt || rg->keys.funcs[fn].sum[k].by == FSN_BY_NONE)
-			grid_none(grid);
-		else if (rg->keys.funcs[fn].sum[k].is_signed)
-			grid_number(grid, (int64_t)row->sum[k]);
-		else
-			grid_count(grid, true, row->sum[k]);
-		if (sum_is_bytes(r->sum[i]))
-			fill_pace(grid, rg, row, k);
-	}
 }
 
 /* On a terminal: how much of its function's time a row has, or of its calls. */
@@ -1038,7 +1053,7 @@ static const char not_called[] = "no function of it was called since";
 /* clang-format off */
 static const struct view views[] = {
 	{ "function", LABELS(function_labels),
-		VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS, { USE_TABLE },
+		VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS | VIEW_SUMS, { USE_TABLE },
 		fill_function, not_called, NULL, json_write_stats },
 	{ "process", LABELS(process_labels),
 		VIEW_BY | VIEW_PACE | VIEW_METRICS | VIEW_PROCESSES, { USE_PROCESS },
