@@ -16,6 +16,7 @@
 #include "group/types.h"
 #include "internal.h"
 #include "pins/bpffs.h"
+#include "proc/proc.h"
 #include "show/call.h"
 #include "show/list.h"
 #include "show/stats.h"
@@ -144,6 +145,46 @@ static void add_call(struct listed *l, const struct group *group, const struct t
 	add_call_text(l, &shown, call->stale);
 }
 
+static bool is_in_call(const struct slot_call *calls, size_t cnt, pid_t tid)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (calls[i].tid == tid && !calls[i].stale)
+			return true;
+	return false;
+}
+
+/* Notes the threads of --pid that wait, and whose call no probe has seen: it began before the attach. */
+static void tell_unseen(const struct globals *g, const struct group *group,
+	const struct slot_call *calls, size_t call_cnt)
+{
+	_cleanup_asked_ struct asked asked = {};
+	pid_t pid = 0;
+	size_t cnt = 0;
+
+	if (asked_read(group, &asked) || !asked.by_pid || asked.tid_cnt || asked.comm_cnt)
+		return;
+	for (size_t i = asked.ended_cnt; i < asked.pid_cnt; i++) {
+		_cleanup_free_ pid_t *tids = NULL;
+		struct proc_stat stat;
+		char path[64];
+		size_t tid_cnt = 0;
+
+		snprintf(path, sizeof(path), "/proc/%u/task", asked.pids[i]);
+		if (proc_pids(path, &tids, &tid_cnt, NULL))
+			continue;
+		for (size_t k = 0; k < tid_cnt; k++) {
+			if (is_in_call(calls, call_cnt, tids[k]) ||
+				proc_read_stat("/proc", (pid_t)asked.pids[i], tids[k], &stat) ||
+				(stat.state != 'S' && stat.state != 'D'))
+				continue;
+			pid = cnt++ ? pid : (pid_t)asked.pids[i];
+		}
+	}
+	if (cnt)
+		cmd_note(g, "%s in no call that '%s' saw begin; 'funcsnoop stack %d' shows where",
+			counted(cnt, "thread waits", "threads wait").text, group_name(group), pid);
+}
+
 static int add_calls(struct listed *l, const struct group *group, struct err *err)
 {
 	_cleanup_free_ struct slot_call *calls = NULL;
@@ -173,6 +214,8 @@ static int add_calls(struct listed *l, const struct group *group, struct err *er
 		}
 		add_call(l, group, types, &keys, names, &calls[i]);
 	}
+	if (!code && !l->doc)
+		tell_unseen(l->g, group, calls, cnt);
 	return code;
 }
 

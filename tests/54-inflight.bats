@@ -446,3 +446,36 @@ unmatched_returns 42"
 	wait_bg one
 	fsn detach g
 }
+
+# No probe sees the begin of a call that a thread is in since before the attach.
+@test "in flight: threads of --pid that wait in no call that was seen are counted" {
+	local pid
+
+	need_bpf
+	start_bg w "$FIX/call" --wait add 1
+	wait_ready w
+	pid=$(bg_pid w)
+	poll_until grep -q '^State:.S' "/proc/$pid/status"
+	fsn attach g s:read s:pause s:rt_sigsuspend s:futex -p "$pid"
+	fsn list inflight g
+	assert_stderr_match "^funcsnoop list: 1 thread waits in no call that 'g' saw begin; 'funcsnoop stack $pid' shows where$"
+	fsn list inflight g --json
+	assert_stderr ""
+	fsn stack "$pid"
+	assert_output_match "^$pid call: waits in "
+	fsn detach g
+	tell w
+	wait_bg w
+	start_bg hung "$FIX/call" --wait hang 1
+	wait_ready hung
+	fsn attach g fix_hang --lib "$FIX/libfix.so" -p "$(bg_pid hung)"
+	tell hung
+	wait_line hung "^blocked "
+	poll_until grep -q '^State:.S' "/proc/$(bg_pid hung)/status"
+	fsn list inflight g
+	assert_output_match ' fix_hang$'
+	assert_stderr_match "^funcsnoop list: 1 thread waits in no call that 'g' saw" # its main thread
+	tell hung
+	wait_bg hung
+	fsn detach g
+}

@@ -159,6 +159,7 @@ hint_table() {
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		%s waited since before the attach; 'funcsnoop stack %d' shows where|run --pid, with threads that sleep|84-run: run: says how many threads have waited since before the attach, and what shows where
+		%s in no call that '%s' saw begin; 'funcsnoop stack %d' shows where|list inflight of a group with --pid|54-inflight: in flight: threads of --pid that wait in no call that was seen are counted
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
 		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
 		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
