@@ -161,16 +161,22 @@ struct nest_parts {
 	__u64 inner_ns, probes_ns;
 };
 
-/*
- * Adds to the sums of a call. @delay: run-queue latency, as in struct fsn_nest. Only the
- * calling thread adds to it.
- */
+/* .inner_delay and .inner_lost in one word, which needs less stack. */
+#define NEST_DELAYS(delay, lost) ((__u32)(delay) | (__u64)(lost) << 32)
+
+static __always_inline __u64 nest_delays(const struct fsn_nest *nest)
+{
+	return NEST_DELAYS(READ(nest->inner_delay), READ(nest->inner_lost));
+}
+
+/* Adds to the sums of a call. @delays: NEST_DELAYS(). Only the calling thread adds to it. */
 static __always_inline void nest_add(
-	struct fsn_nest *nest, const struct nest_parts *parts, __u32 delay)
+	struct fsn_nest *nest, const struct nest_parts *parts, __u64 delays)
 {
 	READ(nest->inner_ns) += parts->inner_ns;
 	READ(nest->probes_ns) += parts->probes_ns;
-	READ(nest->inner_delay) += delay;
+	READ(nest->inner_delay) += (__u32)delays;
+	READ(nest->inner_lost) += delays >> 32;
 }
 
 /* Adds the sums of a call that has no time of its own, and @probes_ns of its probes. */
@@ -224,7 +230,7 @@ __noinline __u64 nest_hand_up(__u64 word, __u64 to)
 	fn = nest_fn(nest);
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	nest_collect(&parts, nest, conf ? conf->entry_ns : 0);
-	nest_add(outer, &parts, READ(nest->inner_delay));
+	nest_add(outer, &parts, nest_delays(nest));
 	return READ(nest->parent);
 }
 
@@ -401,7 +407,7 @@ static __always_inline bool nest_open(
 		again = nest_find(parent, fn);
 	nest->parent = parent;
 	nest->inner_ns = nest->probes_ns = 0;
-	nest->inner_delay = 0;
+	nest->inner_delay = nest->inner_lost = 0;
 	nest->delay = delay_of(task) >> FSN_DELAY_SHIFT; /* unless pause_keep() sets it */
 	nest->preempted = task->nivcsw;
 	nest->open = outer_open | open;
@@ -414,21 +420,21 @@ static __always_inline bool nest_open(
 
 /* Adds @parts to the call that @word identifies, if it is not over. */
 static __always_inline void nest_take_off(
-	__u64 word, const struct nest_parts *parts, __u32 delay)
+	__u64 word, const struct nest_parts *parts, __u64 delays)
 {
 	struct fsn_nest *nest = nest_at(word);
 	__u64 key;
 
 	if (nest && nest_call(word, &key))
-		nest_add(nest, parts, delay);
+		nest_add(nest, parts, delays);
 }
 
 /* A return, and the state of the search for its call. */
 struct nest_passed {
 	__u64 where, now;
 	__u64 last; /* the outermost call with this stack address that continues, or 0 */
-	struct nest_parts left; /* sums of calls that were left, and their .inner_delay */
-	__u64 delay;
+	struct nest_parts left; /* sums of calls that were left, and their NEST_DELAYS() */
+	__u64 delays;
 };
 
 /*
@@ -444,7 +450,8 @@ static __always_inline void nest_continue(
 	nest_collect(&parts, nest, conf ? conf->overhead_ns : 0);
 	parts.inner_ns = (took > 0 ? took : 0) - parts.probes_ns;
 	parts.probes_ns += conf ? conf->entry_ns : 0;
-	nest_add(outer, &parts, (__u32)(delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay);
+	nest_add(outer, &parts, NEST_DELAYS((delay_unpaused() >> FSN_DELAY_SHIFT) - nest->delay,
+		READ(nest->inner_lost)));
 }
 
 /* One step outwards from @word. Returns the next call, or 0. */
@@ -464,7 +471,7 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	if (!call || READ(call->where) < passed->where) {
 		nest_collect(&passed->left, nest, conf ? conf->entry_ns : 0);
-		passed->delay += READ(nest->inner_delay);
+		passed->delays += nest_delays(nest);
 		return READ(nest->parent);
 	}
 	passed->last = word;
@@ -507,7 +514,7 @@ found:
 	mine = nest_at(slot);
 	if (!mine)
 		return 0;
-	nest_add(mine, &passed.left, passed.delay);
+	nest_add(mine, &passed.left, passed.delays);
 	nest = passed.last ? nest_at(passed.last) : NULL;
 	if (nest)
 		nest->parent = mine->parent;
@@ -572,6 +579,19 @@ __noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_
 }
 
 /*
+ * Subtracts latency that was lost in probes of a call, @lost, and of its inner calls from @split, unless
+ * NULL. Returns NEST_DELAYS() of the call, with @delay.
+ */
+static __noinline __u64 nest_loses(
+	const struct fsn_nest *nest, struct fsn_split *split, __u32 delay, __u64 lost)
+{
+	lost += (__u64)READ(nest->inner_lost) << FSN_DELAY_SHIFT;
+	if (split)
+		split->queued -= lost < split->queued ? lost : split->queued;
+	return NEST_DELAYS(delay, lost >> FSN_DELAY_SHIFT);
+}
+
+/*
  * Completes a call that returns after @ns in the thread that started it; @net is its time
  * without its own probes. Returns its time without inner probes and without run-queue
  * latency lost in them, which is also subtracted from @split (unless NULL). Adds it to
@@ -584,7 +604,7 @@ static __always_inline __s64 nest_ends(
 	struct nest_parts parts = {};
 	__u64 total = fsn_may_pause ? delay_unpaused() : delay_of(task);
 	__u32 delay = (__u32)(total >> FSN_DELAY_SHIFT) - nest->delay;
-	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0;
+	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0, delays;
 
 	net -= nest->probes_ns;
 	if (delay && lost) {
@@ -595,14 +615,15 @@ static __always_inline __s64 nest_ends(
 			probes_ns = ns - net;
 		lost = nest_lost(fn, net - nest->inner_ns - lost, probes_ns, lost);
 		net -= lost;
-		if (split)
-			split->queued -= lost < split->queued ? lost : split->queued;
+	} else {
+		lost = 0;
 	}
+	delays = nest_loses(nest, split, delay, lost);
 	if (!nest->parent || nest->flags & FSN_NEST_TAKEN)
 		return net;
 	parts.inner_ns = net;
 	parts.probes_ns = ns - net + (conf ? conf->rest_ns : 0);
-	nest_take_off(nest->parent, &parts, delay);
+	nest_take_off(nest->parent, &parts, delays);
 	return net;
 }
 
@@ -619,7 +640,7 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 	if (!nest || !conf || !nest->parent || nest->flags & FSN_NEST_TAKEN)
 		return;
 	nest_collect(&parts, nest, conf->left_ns);
-	nest_take_off(nest->parent, &parts, READ(nest->inner_delay));
+	nest_take_off(nest->parent, &parts, nest_delays(nest));
 }
 
 /* The innermost call that is not over, from @word outwards; 0: not known. */

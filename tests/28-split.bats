@@ -97,6 +97,26 @@ divided() { # ARG...
 	fsn detach g
 }
 
+# Threads of the same CPU preempt it, mostly in probes. What that costs the inner calls is part of no
+# call's time.
+@test "split: a caller computes at least as long as the calls in it" {
+	cat >"$BATS_TEST_TMPDIR/deep.c" <<-END
+		__attribute__((noinline)) void inner(void) { for (volatile int i = 0; i < 300; i++); }
+		__attribute__((noinline)) void outer(void) { for (int i = 0; i < 50000; i++) inner(); }
+		int main(void) { outer(); return 0; }
+	END
+	cc -O1 -o "$BATS_TEST_TMPDIR/deep" "$BATS_TEST_TMPDIR/deep.c"
+	start_bg one taskset -c 0 sh -c 'while :; do :; done'
+	start_bg two taskset -c 0 sh -c 'while :; do :; done'
+	capture "$FUNCSNOOP" run "$BATS_TEST_TMPDIR/deep:outer" "$BATS_TEST_TMPDIR/deep:inner" --with split --json \
+		-o "$BATS_TEST_TMPDIR/deep.json" --quiet -- taskset -c 0 "$BATS_TEST_TMPDIR/deep"
+	stop_bg one
+	stop_bg two
+	output=$(<"$BATS_TEST_TMPDIR/deep.json")
+	assert_json '[.[0].functions[] | {(.name): .}] | add |
+		[.outer.calls, .inner.calls, .inner.queued_ns > 0, .outer.on_cpu_ns >= .inner.on_cpu_ns * 0.95]' '[1,50000,true,true]'
+}
+
 @test "split: the table has shares where known; sums, orders and CSV have the times" {
 	fsn attach g fix_sleep_us fix_add --lib "$LIB" --split --raw
 	capture "$FIX/call" --arg 50000 sleep_us 2

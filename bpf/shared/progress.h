@@ -154,7 +154,8 @@ struct fsn_nest {
 	unsigned long long inner_ns;  /* time of inner calls */
 	/* overhead of probes in this and inner calls, with latency lost there */
 	unsigned long long probes_ns;
-	unsigned long long pad;       /* a cache line each */
+	unsigned int inner_lost;      /* part of .inner_delay that was lost in probes */
+	unsigned int pad;             /* a cache line each */
 	/* bit mask by function number % 32: functions open in it, itself included */
 	unsigned int open;
 	unsigned int nth;       /* incremented with each call in the slot */
