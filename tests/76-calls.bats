@@ -95,7 +95,7 @@ typed() {
 # The table's row of each call: RESULT|CALL.
 table_calls() {
 	fsn stats typed --slow
-	sed -nE 's/^([-0-9]+ )?[0-9:]+[.][0-9]{6} +typed +[0-9]+\/[0-9]+ +[0-9.]+ [mun]?s  (.*[^ ]) +ty_/\2|ty_/p' <<<"$output"
+	sed -nE 's/^([-0-9]+ )?[0-9:]+[.][0-9]{6} +typed +[0-9]+\/[0-9]+ +~?[0-9.]+ [mun]?s  (.*[^ ]) +ty_/\2|ty_/p' <<<"$output"
 }
 
 # A line for each call: arguments, result, name of the result, failed. jq 1.6 rounds large

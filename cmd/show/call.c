@@ -463,7 +463,11 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 			json_u64(j, call->duration);
 		else
 			json_null(j);
-		json_set_u64(j, "noise_ns", c->noise_ns);
+		json_key(j, "noise_ns");
+		if (call_is_timed(call))
+			json_u64(j, c->noise_ns);
+		else
+			json_null(j);
 		if (call_is_split(call)) {
 			json_set_u64(j, "on_cpu_ns", call_on_cpu(call));
 			json_set_u64(j, "queued_ns", call->queued);

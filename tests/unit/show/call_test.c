@@ -206,7 +206,7 @@ static const struct func_types malloc_types = { .has_args = true,
 	"\"group\":\"cuda\",\"function\":\"cudaMalloc\",\"pid\":28501,\"tid\":28502,\"comm\":\"python3\","
 #define CALL_ARGS "\"args\":{\"devPtr\":\"0x7fff13573ae4\",\"size\":1048576}"
 #define CALL_END \
-	"\"ret\":35,\"ret_name\":\"cudaErrorInsufficientDriver\",\"duration_ns\":147000,\"slow\":false,\"failed\":true,"
+	"\"ret\":35,\"ret_name\":\"cudaErrorInsufficientDriver\",\"duration_ns\":147000,\"noise_ns\":900,\"slow\":false,\"failed\":true,"
 
 static struct call malloc_call(void)
 {
@@ -229,6 +229,7 @@ static struct shown_call shown(const struct call *call, const struct func_types 
 		.group = "cuda",
 		.function = "cudaMalloc",
 		.types = types,
+		.noise_ns = 900,
 		.ahead_ns = 1795237831521573649 - 14139233523853 };
 }
 
@@ -258,7 +259,7 @@ static void test_forms(void)
 	call_json(&j, &c, CALL_EXIT);
 	ok(same(&o,
 		   "{\"type\":\"exit\",\"ts_ns\":14139233670853,\"time\":\"2026-11-21T05:10:31.521720649Z\"," CALL_WORDS
-		   "\"args\":null,\"ret\":null,\"ret_name\":null,\"duration_ns\":null,"
+		   "\"args\":null,\"ret\":null,\"ret_name\":null,\"duration_ns\":null,\"noise_ns\":null,"
 		   "\"slow\":true,\"failed\":false,\"cookie\":17}"),
 		"what is not known is null, but not when it ended");
 	call_args_text(&o, &c);
