@@ -160,6 +160,7 @@ hint_table() {
 		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		%s waited since before the attach; 'funcsnoop stack %d' shows where|run --pid, with threads that sleep|84-run: run: says how many threads have waited since before the attach, and what shows where
 		%s in no call that '%s' saw begin; 'funcsnoop stack %d' shows where|list inflight of a group with --pid|54-inflight: in flight: threads of --pid that wait in no call that was seen are counted
+		use --by %s|run --by process with keys|words of --by that are no key of --key
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
 		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
 		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
@@ -736,6 +737,12 @@ meant() { # FUNCTION MEANT
 	assert_stderr_match "'stats --by process' needs no key; use 'arg:process' for an argument of that name$"
 	fsn stats --by process g
 	assert_output_match 'call.* 3 '
+	follow 2 '^use --by comm,result$' \
+		"s,^use (.*),funcsnoop run \$LIB:fix_add \1 -- \$CALL --quiet add 7," \
+		run "$LIB:fix_add" --by process,comm,result -- "$CALL" --quiet add 7
+	assert_stderr_match '^fix_add +call +'
+	fsn -s 2 run "$LIB:fix_add" --by thread,process -- "$CALL" --quiet add 7
+	assert_stderr_match ": --by 'process' cannot be combined with keys$"
 	follow 2 "^use function, process, cgroup, library, or a key" \
 		's/^use ([a-z]*),.*/funcsnoop stats g --by \1/' stats g --by nosuch
 	follow 2 "^use function, process, cgroup, library, or a key" \

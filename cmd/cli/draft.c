@@ -324,6 +324,20 @@ static bool has_key(const struct keys *keys, const char *name)
 	return false;
 }
 
+/* Rows of keys have no process, but the name of its thread can be a key. */
+static int fail_process(const struct attach_options *o, struct err *err)
+{
+	char list[ERR_HINT_LEN / 2] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < o->shown_cnt && at < sizeof(list); i++)
+		if (strcmp(o->shown[i], "comm"))
+			at += snprintf(list + at, sizeof(list) - at, "%s%s", at ? "," : "",
+				strcmp(o->shown[i], "process") ? o->shown[i] : "comm");
+	err_set(err, -ERR_USAGE, "--by 'process' cannot be combined with keys");
+	return err_hint(err, "use --by %s", list);
+}
+
 /* Adds the keys that the view needs and that are not recorded already. */
 static int add_shown(struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -332,6 +346,8 @@ static int add_shown(struct attach_options *o, const struct draft *draft, struct
 	for (size_t i = 0; !code && draft->probed_cnt && i < o->shown_cnt; i++) {
 		if (has_key(&o->keys, o->shown[i]))
 			continue;
+		if (!strcmp(o->shown[i], "process"))
+			return fail_process(o, err);
 		code = keys_add(&o->keys, o->shown[i], err);
 		attach_options_use_keys(o);
 	}
