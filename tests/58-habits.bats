@@ -8,19 +8,19 @@ load helpers
 
 HABITS='record stat profile report top trace strace funccount funclatency offcputime offwaketime memleak
 	probe ltrace sched runqlat syscount stackcount argdist execsnoop opensnoop statsnoop killsnoop biolatency tcpconnect
-	gethostlatency tplist'
+	gethostlatency tplist gdb'
 
 # The line of the hint, as words behind "funcsnoop".
 hinted() { # COMMAND
 	fsn -s 2 "$1"
 	assert_output ""
 	assert_stderr_match "^funcsnoop: unknown command '$1'$"
-	line=$(sed -n "s/^hint: run 'funcsnoop \(.*\)'$/\1/p" <<<"$stderr")
+	line=$(sed -n "s/^hint: run 'funcsnoop \(.*\)'\($\|:.*\)/\1/p" <<<"$stderr")
 	[[ -n $line ]] || fail "no line for $1"
 }
 
 @test "commands of other tracers: the error names a line that is valid usage" {
-	local c line
+	local c line spec
 
 	for c in $HABITS; do
 		hinted "$c"
@@ -32,6 +32,16 @@ hinted() { # COMMAND
 	assert_stderr_match "^hint: run 'funcsnoop run cpu -d 10 --by stack -p 17'$"
 	fsn -s 2 strace ls -l
 	assert_stderr_match "^hint: run 'funcsnoop run syscalls --stream -- ls -l'$"
+	fsn -s 2 strace -fc -o out ls -l
+	assert_stderr_match "^hint: run 'funcsnoop run syscalls -- ls -l'$"
+	fsn -s 2 strace -c -p 17
+	assert_stderr_match "^hint: run 'funcsnoop run syscalls -p 17'$"
+	fsn -s 2 strace -e trace=connect ls -c
+	assert_stderr_match "^hint: run 'funcsnoop run syscalls --stream -- ls -c'$"
+	fsn -s 2 perf stat ls -l
+	assert_stderr_match "^hint: run 'funcsnoop run cpu -- ls -l'$"
+	fsn -s 2 gdb -p 17
+	assert_stderr_match "^hint: run 'funcsnoop stack 17'$"
 	fsn -s 2 record -- ls
 	assert_stderr_match "^hint: run 'funcsnoop run cpu --by stack -- ls'$"
 	fsn -s 2 record -F 99 -g ls -l
@@ -43,13 +53,23 @@ hinted() { # COMMAND
 	fsn -s 2 funclatency c:malloc -p 17 1 10
 	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --show hist -p 17 -d 1'$"
 	fsn -s 2 biolatency 1
-	assert_stderr_match "^hint: run 'funcsnoop run s:fsync .* -d 1 --show hist'$"
+	assert_stderr_match "^hint: run 'funcsnoop run s:fsync .* -d 1 --show hist': times of system calls, not of requests to the disk$"
 	fsn -s 2 report 1
 	assert_stderr_match "^hint: run 'funcsnoop stats'$"
 	fsn -s 2 trace c:malloc
 	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --stream'$"
 	fsn -s 2 funclatency c:malloc -p 17
 	assert_stderr_match "^hint: run 'funcsnoop run c:malloc --show hist -p 17'$"
+	while IFS='|' read -r spec line; do
+		fsn -s 2 argdist -H "$spec"
+		assert_stderr_match "^hint: run 'funcsnoop run $line'$"
+	done <<-'END'
+		p:c:malloc(size_t size):size_t:size|c:malloc --by arg1
+		p:c:calloc(size_t nmemb, size_t size):size_t:size#bytes|c:calloc --by arg2
+		r:c:read(int fd):int:$retval|c:read --by result
+		c:malloc|c:malloc --by arg1
+		prog:main.(*Store).Save|prog:main[.][(][*]Store[)][.]Save --by arg1
+	END
 	fsn -s 2 ltrace ls
 	assert_stderr_match "^hint: run 'funcsnoop run LIB:FUNCTION -p PID --stream'$"
 	fsn -s 2 --json record
@@ -81,6 +101,10 @@ hinted() { # COMMAND
 	hinted biolatency
 	fsn ${line/ -d 10/} -- dd if=/dev/zero of="$BATS_TEST_TMPDIR/file" count=1 conv=fsync status=none
 	assert_stderr_match '^Function = fsync$'
+	fsn -s 2 argdist -C "p:$FIX/libfix.so:fix_add(int a, int b):int:a"
+	line=$(sed -n "s/^hint: run 'funcsnoop \(.*\)'$/\1/p" <<<"$stderr")
+	fsn $line -- "$FIX/call" add 7
+	assert_stderr_match '^fix_add +.* 7 '
 	hinted probe
 	line=${line/GROUP/g}
 	fsn ${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
@@ -163,8 +187,9 @@ hinted() { # COMMAND
 	fsn -s 2 run -c ./own
 	assert_stderr_match "^funcsnoop run: --if cpu './own' is not .*; a COMMAND comes last: '-- ./own'$"
 	fsn list targets 's:get*'
-	need_option "-c true" "did you mean 'run syscalls'?"
+	need_option "-c true" "did you mean 'funcsnoop run syscalls -- true'?"
 	fsn run syscalls -- true
+	need_option "-c -p 17" "did you mean 'funcsnoop run syscalls -p 17'?"
 	need_option "-e openat" "did you mean 'funcsnoop run s:openat'?"
 	need_option "-e s:openat" "did you mean 'funcsnoop run s:openat'?"
 	fsn -s 2 -e 'kprobe:x { }'

@@ -133,7 +133,7 @@ hint_table() {
 		read it with the version that attached it, or detach it|a group of another layout|a group of another layout is detached
 		resetting also needs CAP_BPF|reset by the owner without CAP_BPF|an owner resets with CAP_BPF
 		root can read which it can trace: /sys/kernel/tracing/available_filter_functions|kprobe.multi of a function that cannot be traced|-: CONFIG_FPROBE
-		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
+		run 'funcsnoop %s'%s|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
 		run 'funcsnoop run "%s%s"%s%s%s%s'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
 		run 'funcsnoop run %s'|a program as a command|a FUNCTION or a program as a command
 		a COMMAND comes last: '-- %s'|a number is a path|58-habits: options of other tracers: the error names what does the same
@@ -163,6 +163,7 @@ hint_table() {
 		use --by %s|run --by process with keys|words of --by that are no key of --key
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
 		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
+		unknown option '-c'; did you mean 'funcsnoop %s'?|-c before a command|58-habits: options of other tracers: the error names what does the same
 		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
 		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
 		use preset locks or off-cpu|--by waker_stack of a function|a key of wakers' stacks is for waits

@@ -37,6 +37,9 @@ struct words {
  */
 bool cmd_hint_habit(const char *name, char *const *words, struct err *err);
 
+/* The line that does what strace(1) does with @words, which begin with "-c". */
+void cmd_counts_line(char *const *words, char *buf, size_t size);
+
 /* Returns the PID of "-p PID" among @words, or NULL. */
 const char *cmd_typed_pid(char *const *words);
 

@@ -10,34 +10,38 @@
 /* Commands of perf, bcc, strace(1) and ltrace(1), and the line that does the same here. */
 static const struct habit {
 	const char *name, *line;
+	const char *but; /* what differs; or NULL */
 } habits[] = {
-	{ "record", "run cpu -d 10 --by stack" },
-	{ "profile", "run cpu -d 10 --by stack" },
-	{ "stat", "run cpu -d 10" },
-	{ "report", "stats" },
-	{ "top", "run cpu -d 10" },
-	{ "trace", "run LIB:FUNCTION --stream" },
-	{ "strace", "run syscalls -p PID --stream" },
-	{ "funccount", "run LIB:FUNCTION --count" },
-	{ "funclatency", "run LIB:FUNCTION --show hist" },
-	{ "offcputime", "run off-cpu -p PID --by stack" },
-	{ "offwaketime", "run off-cpu -p PID --by waker_stack" },
-	{ "memleak", "run malloc -p PID --with memory" },
-	{ "probe", "attach GROUP LIB:FUNCTION" },
-	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },
-	{ "sched", "run run-queue -d 10" },
-	{ "runqlat", "run run-queue -d 10 --show hist" },
-	{ "syscount", "run syscalls -p PID" },
-	{ "stackcount", "run LIB:FUNCTION --by stack" },
-	{ "argdist", "run LIB:FUNCTION --by arg1" },
-	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
-	{ "opensnoop", "run s:openat --stream" },
-	{ "statsnoop", "run files --stream" },
-	{ "killsnoop", "run s:kill --stream" },
-	{ "biolatency", "run s:fsync s:fdatasync s:pread64 s:pwrite64 -d 10 --show hist" },
-	{ "tcpconnect", "run s:connect --stream" },
-	{ "gethostlatency", "run dns -d 10 --show hist" },
-	{ "tplist", "list targets u:LIB" },
+	{ "record", "run cpu -d 10 --by stack", NULL },
+	{ "profile", "run cpu -d 10 --by stack", NULL },
+	{ "stat", "run cpu -d 10", NULL },
+	{ "report", "stats", NULL },
+	{ "top", "run cpu -d 10", NULL },
+	{ "trace", "run LIB:FUNCTION --stream", NULL },
+	{ "strace", "run syscalls -p PID --stream", NULL },
+	{ "strace -c", "run syscalls -p PID", NULL },
+	{ "gdb", "stack PID", NULL },
+	{ "funccount", "run LIB:FUNCTION --count", NULL },
+	{ "funclatency", "run LIB:FUNCTION --show hist", NULL },
+	{ "offcputime", "run off-cpu -p PID --by stack", NULL },
+	{ "offwaketime", "run off-cpu -p PID --by waker_stack", NULL },
+	{ "memleak", "run malloc -p PID --with memory", NULL },
+	{ "probe", "attach GROUP LIB:FUNCTION", NULL },
+	{ "ltrace", "run LIB:FUNCTION -p PID --stream", NULL },
+	{ "sched", "run run-queue -d 10", NULL },
+	{ "runqlat", "run run-queue -d 10 --show hist", NULL },
+	{ "syscount", "run syscalls -p PID", NULL },
+	{ "stackcount", "run LIB:FUNCTION --by stack", NULL },
+	{ "argdist", "run LIB:FUNCTION --by arg1", NULL },
+	{ "execsnoop", "run t:sched:sched_process_exec --stream", NULL },
+	{ "opensnoop", "run s:openat --stream", NULL },
+	{ "statsnoop", "run files --stream", NULL },
+	{ "killsnoop", "run s:kill --stream", NULL },
+	{ "biolatency", "run s:fsync s:fdatasync s:pread64 s:pwrite64 -d 10 --show hist",
+		": times of system calls, not of requests to the disk" },
+	{ "tcpconnect", "run s:connect --stream", NULL },
+	{ "gethostlatency", "run dns -d 10 --show hist", NULL },
+	{ "tplist", "list targets u:LIB", NULL },
 };
 
 /*
@@ -80,17 +84,46 @@ const char *cmd_typed_time(char *const *words)
 	return NULL;
 }
 
+static bool is_strace(const struct habit *h)
+{
+	return !strncmp(h->name, "strace", strlen("strace"));
+}
+
+/* Letters of options that have a value. */
+static const char *valued(const struct habit *h)
+{
+	return is_strace(h) ? "EIOPSUXabeopsu" : "FceopT";
+}
+
 /* The first word that is no option of another tracer, nor the value of one. */
-static char *const *skip_options(char *const *words)
+static char *const *skip_options(const struct habit *h, char *const *words)
 {
 	bool is_value = false;
 
 	for (; words && words[0] && (is_value || words[0][0] == '-'); words++) {
 		if (!strcmp(words[0], "--"))
 			return words + 1;
-		is_value = !is_value && strlen(words[0]) == 2 && strchr("FceopT", words[0][1]);
+		is_value = !is_value && strlen(words[0]) == 2 && strchr(valued(h), words[0][1]);
 	}
 	return words;
+}
+
+/* Whether strace(1) is to count: "-c", also among other letters, before @end. */
+static bool has_count(const struct habit *h, char *const *words, char *const *end)
+{
+	for (; is_strace(h) && words != end; words++)
+		if (words[0][0] == '-' && words[0][1] != '-' &&
+			strcspn(words[0], "c") < strcspn(words[0], valued(h)))
+			return true;
+	return false;
+}
+
+static const struct habit *habit_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+		if (!strcmp(habits[i].name, name))
+			return &habits[i];
+	return NULL;
 }
 
 /* "-d TIME" in the line of a habit: TIME seconds are all, or the length of an interval. */
@@ -106,19 +139,57 @@ static void habit_time(const char *time, char *buf, size_t size)
 	snprintf(buf, size, "%s", line);
 }
 
-/* The line of a habit, with the process, the time or the command of the line typed. */
-static void habit_text(const char *line, char *const *words, char *buf, size_t size)
+/* The number of the parameter called @name of "(TYPE NAME, ...)"; 1 if there is none. */
+static unsigned int parameter(const char *params, const char *name)
 {
+	size_t len, name_len = strcspn(name, "#");
+	unsigned int n = 1;
+
+	for (const char *p = params; *p && *p != ')'; p += len, n++) {
+		len = strcspn(++p, ",)");
+		if (len > name_len && !strncmp(p + len - name_len, name, name_len) &&
+			strchr(" *&", p[len - name_len - 1]))
+			return n;
+	}
+	return 1;
+}
+
+/*
+ * The line of a habit with the function of @spec. "p:LIB:FUNCTION(PARAMETERS):TYPE:EXPRESSION", as
+ * argdist(8) has it, is LIB:FUNCTION, by a parameter or the result.
+ */
+static void habit_function(const char *line, const char *spec, char *buf, size_t size)
+{
+	bool is_return = !strncmp(spec, "r:", 2);
+	const char *name = is_return || !strncmp(spec, "p:", 2) ? spec + 2 : spec;
+	const char *func = strstr(line, "LIB:FUNCTION"), *rest = func + strlen("LIB:FUNCTION");
+	int len = (int)strcspn(name, "( ");
+	char by[24];
+
+	/* Go's main.(*T).F has parentheses, too. */
+	if (len && name[len - 1] == '.')
+		len = (int)strlen(name);
+	if (!strcmp(rest, " --by arg1") && name[len] == '(') {
+		snprintf(by, sizeof(by), " --by arg%u",
+			parameter(name + len, strrchr(spec, ':') + 1));
+		rest = is_return ? " --by result" : by;
+	}
+	snprintf(buf, size, "%.*s%.*s%s", (int)(func - line), line, len, name, rest);
+}
+
+/* The line of a habit, with the process, the time or the command of the line typed. */
+static void habit_text(const struct habit *h, char *const *words, char *buf, size_t size)
+{
+	char *const *given = skip_options(h, words);
+	const char *line = has_count(h, words, given) ? habit_find("strace -c")->line : h->line;
 	const char *at = strstr(line, "PID"), *func = strstr(line, "LIB:FUNCTION"), *pid;
-	char *const *given = skip_options(words);
 	char with[192];
 
 	if (given && given[0] && given[0][strspn(given[0], "0123456789")] &&
 		habit_command(line, given, buf, size))
 		return;
 	if (func && given && given[0] && strchr(given[0], ':')) {
-		snprintf(with, sizeof(with), "%.*s%s%s", (int)(func - line), line, given[0],
-			func + strlen("LIB:FUNCTION"));
+		habit_function(line, given[0], with, sizeof(with));
 		line = with;
 		at = strstr(line, "PID");
 	}
@@ -134,14 +205,18 @@ static void habit_text(const char *line, char *const *words, char *buf, size_t s
 
 bool cmd_hint_habit(const char *name, char *const *words, struct err *err)
 {
+	bool is_perf = !strcmp(name, "perf") && words && words[0];
+	const struct habit *h = habit_find(is_perf ? words[0] : name);
 	char text[256];
 
-	for (size_t i = 0; i < ARRAY_SIZE(habits); i++) {
-		if (strcmp(habits[i].name, name) != 0)
-			continue;
-		habit_text(habits[i].line, words, text, sizeof(text));
-		err_hint(err, "run 'funcsnoop %s'", text);
-		return true;
-	}
-	return false;
+	if (!h)
+		return false;
+	habit_text(h, is_perf ? words + 1 : words, text, sizeof(text));
+	err_hint(err, "run 'funcsnoop %s'%s", text, h->but ? h->but : "");
+	return true;
+}
+
+void cmd_counts_line(char *const *words, char *buf, size_t size)
+{
+	habit_text(habit_find("strace"), words, buf, size);
 }

@@ -298,9 +298,15 @@ static int unknown_event(const struct globals *g, const char *value)
 		strchr(value, ':') ? "" : "s:", value);
 }
 
-/* Short options of perf, strace(1) and bpftrace that are none here. @value: a word that may be its value. */
-static int unknown_short(const struct globals *g, unsigned int on, char letter, const char *value)
+/*
+ * Short options of perf, strace(1) and bpftrace that are none here. @words begin with it. @value: a word
+ * that may be its value.
+ */
+static int unknown_short(const struct globals *g, unsigned int on, char letter, char *const *words,
+	const char *value)
 {
+	char line[256];
+
 	static const struct {
 		unsigned int on;
 		char letter;
@@ -312,11 +318,14 @@ static int unknown_short(const struct globals *g, unsigned int on, char letter, 
 		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--by stack'?" },
 		{ ON_LIST, 'p', "did you mean 'funcsnoop stack PID'?" },
 		{ ON_FIRST | ON_LIST | ON_RUN, 'l', "did you mean 'funcsnoop list targets LIB'?" },
-		{ ON_FIRST, 'c', "did you mean 'run syscalls'?" },
 	};
 
 	if (letter == 'e' && on & ON_FIRST)
 		return unknown_event(g, value);
+	if (letter == 'c' && on & ON_FIRST) {
+		cmd_counts_line(words, line, sizeof(line));
+		return cmd_usage(g, "unknown option '-c'; did you mean 'funcsnoop %s'?", line);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (known[i].letter == letter && known[i].on & on)
 			return cmd_usage(g, "unknown option '-%c'; %s", letter, known[i].text);
@@ -331,7 +340,7 @@ static int check_short(
 		const struct option_row *opt = find_letter(on, *c);
 
 		if (!opt)
-			return unknown_short(g, on, *c, c[1] ? c + 1 : words[1]);
+			return unknown_short(g, on, *c, words, c[1] ? c + 1 : words[1]);
 		if (opt->arg) {
 			*ret_takes_next = !c[1];
 			return 0;
