@@ -67,6 +67,7 @@ hinted() { # COMMAND
 		p:c:malloc(size_t size):size_t:size|c:malloc --by arg1
 		p:c:calloc(size_t nmemb, size_t size):size_t:size#bytes|c:calloc --by arg2
 		r:c:read(int fd):int:$retval|c:read --by result
+		p::vfs_read(void *file):u64:file|k:vfs_read --by arg1
 		c:malloc|c:malloc --by arg1
 		prog:main.(*Store).Save|prog:main[.][(][*]Store[)][.]Save --by arg1
 	END

@@ -156,7 +156,7 @@ static unsigned int parameter(const char *params, const char *name)
 
 /*
  * The line of a habit with the function of @spec. "p:LIB:FUNCTION(PARAMETERS):TYPE:EXPRESSION", as
- * argdist(8) has it, is LIB:FUNCTION, by a parameter or the result.
+ * argdist(8) has it, is LIB:FUNCTION, by a parameter or the result. Without LIB it is the kernel's.
  */
 static void habit_function(const char *line, const char *spec, char *buf, size_t size)
 {
@@ -174,7 +174,8 @@ static void habit_function(const char *line, const char *spec, char *buf, size_t
 			parameter(name + len, strrchr(spec, ':') + 1));
 		rest = is_return ? " --by result" : by;
 	}
-	snprintf(buf, size, "%.*s%.*s%s", (int)(func - line), line, len, name, rest);
+	snprintf(buf, size, "%.*s%s%.*s%s", (int)(func - line), line, name[0] == ':' ? "k" : "", len,
+		name, rest);
 }
 
 /* The line of a habit, with the process, the time or the command of the line typed. */
