@@ -104,7 +104,13 @@ has_shares() {
 	fsn stats g --all --format csv
 	refute_output_match 'rate_hot'
 	assert_output_match ',time_percent,'
+	stop_bg rates
+	fsn reset g
+	fsn stats g
+	assert_output_match '^rate_hot '
+	refute_output_match '^(rate_cold|cost:|probes took) '
 	fsn detach g
+	start_rates
 	fsn attach g rate_cold --lib "$RATES"
 	poll_until has_shares
 	stop_bg rates

@@ -334,7 +334,7 @@ static int table_group(
 	print_few(rg, f);
 	if (view->flags & VIEW_REST)
 		print_foot(r, rg, f);
-	if (grid.row_cnt && view->flags & VIEW_COST) {
+	if (rg->func_cnt && view->flags & VIEW_COST) {
 		if (!r->past)
 			print_cost(r, rg, f);
 		print_cost_sum(r, rg, f);
