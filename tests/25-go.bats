@@ -56,6 +56,21 @@ go_calls() {
 		'[[7,1,8,1],[8,1,9,2],[9,1,10,3]]'
 }
 
+@test "go: the package can be omitted if only one has the function" {
+	local typed
+
+	for typed in '(*Once).doSlow' Once.doSlow; do
+		fsn list targets "$GOARGS:$typed" --json
+		assert_json '.[0].name' 'sync.(*Once).doSlow'
+	done
+	json_run "$GOARGS:point.pair" "$GOARGS:words" -- "$GOARGS" 3
+	assert_json '.[0].functions | map([.name, .calls]) | sort' '[["main.point.pair",3],["main.words",3]]'
+	fsn -s 1 attach g "$GOARGS:main"
+	assert_stderr_match "did you mean '.*goargs:runtime.main' or '.*goargs:main.main'$"
+	fsn -s 1 attach g "$GOARGS:(*Nosuch).pair"
+	refute_stderr_match "point.pair"
+}
+
 @test "go: results are those of the first result's type" {
 	fsn list targets "$GOARGS:main.words" "$GOARGS:main.reals" "$GOARGS:main.point.pair" --json
 	assert_json '[.[] | [.name, .ret, .types_why]] | sort' \

@@ -117,6 +117,23 @@ bool text_has_args(const char *text)
 	return false;
 }
 
+bool text_is_go(const char *name, const char *wanted, bool by_type)
+{
+	const char *slash = memrchr(name, '/', strcspn(name, "[(")), *dot = strchr(slash ? slash : name, '.');
+	size_t len;
+
+	if (!dot)
+		return false;
+	name = dot + 1;
+	if (!by_type)
+		return !strcmp(name, wanted);
+	if (strncmp(name, "(*", 2) != 0)
+		return false;
+	name += 2;
+	len = strcspn(name, ")");
+	return name[len] && !strncmp(name, wanted, len) && !strcmp(name + len + 1, wanted + len);
+}
+
 /* True for words that the mangled form abbreviates, and for words that are not names. */
 static bool is_unreliable(const char *p, size_t len)
 {

@@ -123,6 +123,7 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 {
 	const char *wanted = n->s.wanted;
 	struct ident id = shared_ident(wanted);
+	bool go = elf_file_info(lib->elf)->go;
 	const struct elf_func *funcs;
 	size_t cnt;
 
@@ -139,7 +140,10 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 				strncmp(name->name, wanted, strlen(wanted)) != 0)
 				continue;
 
-			if (!a->qualified && mangled == demangle_is_mangled(wanted))
+			if (go && (text_is_go(name->name, a->name, false) ||
+					  text_is_go(name->name, a->name, true)))
+				suggest_offer_at(&n->s, name->name, 0, where);
+			else if (!a->qualified && mangled == demangle_is_mangled(wanted))
 				suggest_offer(&n->s, name->name, where);
 			if (mangled &&
 				(has_near_ident(name->name, last_part(wanted)) ||

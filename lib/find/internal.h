@@ -173,6 +173,12 @@ void text_drop_qualifiers(char *text);
 bool text_has_args(const char *text);
 
 /*
+ * True if function @name of Go is @wanted with the package before it: "main.(*Store).Save" for
+ * "(*Store).Save", or with @by_type for "Store.Save".
+ */
+bool text_is_go(const char *name, const char *wanted, bool by_type);
+
+/*
  * Returns the longest identifier that every mangled name of a match contains, verbatim or, with
  * @whole, as "LENGTHidentifier". The length is 0 if there is no such identifier.
  */

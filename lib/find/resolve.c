@@ -700,8 +700,37 @@ static int find_in_lib(struct resolver *r, struct arg *a, const struct object *l
 	return find_exact(r, a, lib, funcs, cnt);
 }
 
+/* Completes "(*Store).Save" of Go by its package, if only one has it. */
+static bool complete_go(struct arg *a, bool by_type)
+{
+	const char *whole = NULL;
+
+	for (size_t i = 0; i < a->libs->cnt; i++) {
+		struct elf_file *elf = a->libs->object[i]->elf;
+		const struct elf_func *funcs;
+		size_t cnt;
+
+		if (!elf_file_info(elf)->go || elf_file_funcs(elf, &funcs, &cnt, NULL))
+			continue;
+		for (size_t k = 0; k < cnt; k++) {
+			const char *name = funcs[k].names[0].name;
+
+			if (!text_is_go(name, a->name, by_type))
+				continue;
+			if (whole && strcmp(whole, name) != 0)
+				return false;
+			whole = name;
+		}
+	}
+	if (whole)
+		a->name = a->whole = xstrdup(whole);
+	return whole;
+}
+
 static int find_symbols(struct resolver *r, struct arg *a)
 {
+	const struct object *importer;
+	const char *import;
 	int ret;
 
 	if (a->line || a->lines)
@@ -717,6 +746,9 @@ static int find_symbols(struct resolver *r, struct arg *a)
 		return 0;
 	if (a->regex || a->patterned)
 		return find_unnamed(r, a);
+	if (!a->whole && !a->req->optional && !resolve_imports(a, &importer, &import) &&
+		(complete_go(a, false) || complete_go(a, true)))
+		return find_symbols(r, a);
 	if (!a->glob)
 		return 0;
 	a->patterned = true; /* no exact match */
