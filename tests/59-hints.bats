@@ -98,6 +98,7 @@ hint_table() {
 		choose processes with --pid, or name fewer of them; --force attaches anyway|all system calls of all processes|all system calls of all processes need --pid or --force
 		declare it: "types": { "%s": { "base": "unsigned int" } }|a configuration with an unknown type|a type that a configuration lacks is declared as the hint says
 		did you mean %s|a version that the library lacks|a near name has the library or prefix by which it is found
+		did you mean './%s'|the name of a file in the current directory|a library with a near name
 		did you mean '%s:%s'|cpu:x|a near name has the library or prefix by which it is found
 		did you mean '%ss:%s'|a system call without prefix|a system call without prefix, and a FUNCTION without a group
 		did you mean 'k:%s'|p::NAME, or fentry:MODULE:NAME|a function of the kernel is named without its module
@@ -615,6 +616,11 @@ meant() { # FUNCTION MEANT
 	follow 1 "^did you mean 'verynear'" \
 		"s/^did you mean '([^']*)'.*/funcsnoop attach g fix_add --lib \1 --dry-run/" \
 		attach g fix_add --lib verynaer --dry-run
+	cp "$LIB" "$BATS_TEST_TMPDIR/verynaer"
+	cd "$BATS_TEST_TMPDIR" || return
+	follow 1 "^did you mean './verynaer'$" \
+		"s/^did you mean '([^']*)'.*/funcsnoop attach g \1:fix_add --dry-run/" \
+		attach g verynaer:fix_add --dry-run
 }
 
 @test "hint: a stripped library is probed by an unstripped build, or by an address" {

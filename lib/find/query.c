@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "internal.h"
 #include "proc/proc.h"
@@ -334,9 +335,13 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 {
 	char text[ERR_HINT_LEN];
 	struct suggest s;
+	struct stat st;
 
 	if (!err)
 		return 0;
+	/* a program is not searched in the current directory */
+	if (!strchr(q->text, '/') && !stat(q->text, &st) && S_ISREG(st.st_mode))
+		return err_hint(err, "did you mean './%s'", q->text);
 	/* with a version: is there another version of the same library? */
 	suggest_init(&s, q->stem ? wanted_stem(q) : q->text);
 	offer_places(lf, !q->stem, &s);
