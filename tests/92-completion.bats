@@ -297,6 +297,31 @@ after"
 	assert_words forward
 }
 
+@test "completion: functions are offered by their last part, and in a program of this directory" {
+	need_tool cc
+	cat >"$BATS_TEST_TMPDIR/own-prog.c" <<-'END'
+		#define FUNCTION(name) __asm__(".text\n.globl \"" name "\"\n.type \"" name "\", %function\n" \
+			"\"" name "\": ret\n");
+		FUNCTION("_ZN4mine5firstEv")
+		FUNCTION("_RNvXC4mineNtB2_4KindNtB2_5Trait6answer")
+		int main(void) { return 0; }
+	END
+	cd "$BATS_TEST_TMPDIR"
+	capture cc -o own-prog own-prog.c
+	fsn list targets "./own-prog:*"
+	assert_output_match '<mine::Kind as mine::Trait>::answer'
+	complete_line "run ./own-prog:"
+	refute_output_match answer
+	assert_output_line mine::first
+	complete_line "run ./own-prog:ans"
+	assert_words answer
+	fsn list targets ./own-prog:answer
+	complete_line "run own-prog:mine::f"
+	assert_words first
+	complete_line "run own-prog:fi"
+	assert_words first
+}
+
 @test "completion: offers kernel targets and USDT probes, also for list targets" {
 	local events want
 
