@@ -224,7 +224,7 @@ abc 1"
 @test "keys: a function without the argument is skipped with a warning" {
 	fsn attach --config "$CONFIG" m --key v
 	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not broken down: \
-they lack the arguments of --by and --sum\$"
+they lack the arguments of --by and --sum; ty_double has x$"
 	capture "$FIX/typed" ty_none ty_none
 	capture "$FIX/typed" ty_i8 1
 	assert_eq "$(rows m v "function v calls")" "ty_i8 1 1"
@@ -232,6 +232,15 @@ they lack the arguments of --by and --sum\$"
 	assert_json '[.[0].functions[] | [.name, .calls, (.rows | length), .other_rows]] | sort' \
 		'[["ty_i8",1,1,null],["ty_none",2,0,null]]'
 	fsn detach m
+}
+
+@test "keys: a name that few functions have for an argument is answered with those of another" {
+	fsn attach files --by path -p $$
+	assert_stderr_match '^funcsnoop attach: calls of .* are not broken down: they lack the arguments of --by and --sum; [a-z0-9]+ has ([a-z]+, )*filename(, [a-z]+)*$'
+	fsn detach files
+	fsn attach files --by filename -p $$
+	refute_stderr_match ' has [a-z]+.*filename'
+	fsn detach files
 }
 
 @test "keys: sums of results include only calls that succeed" {

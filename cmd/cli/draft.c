@@ -266,10 +266,26 @@ static int check_gpu(struct attach_options *o, struct draft *draft, struct err *
 	return 0;
 }
 
+/* "; open has filename, flags, mode": the names that keys can have instead. "" if it has none. */
+static const char *list_args(const struct target *t, char *buf, size_t size)
+{
+	const struct preset_func *known = t->known;
+	size_t at = 0;
+
+	for (size_t i = 0; known && i < known->arg_cnt && at < size && *known->args[i].name; i++) {
+		if (!i)
+			at = snprintf(buf, size, "; %s has", t->name);
+		if (at < size)
+			at += snprintf(buf + at, size - at, "%s %s", i ? "," : "", known->args[i].name);
+	}
+	return buf;
+}
+
 static int check_keys(
 	const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	struct keys_left left = {};
+	char args[256] = "";
 	int code = 0;
 
 	code = check_stacks(o, draft, err);
@@ -284,8 +300,10 @@ static int check_keys(
 	if (!code && left.none)
 		cmd_note(o->g,
 			"calls of %zu of the %zu functions are not broken down: they lack the "
-			"arguments of --by and --sum",
-			left.none, draft->probed_cnt);
+			"arguments of --by and --sum%s",
+			left.none, draft->probed_cnt,
+			keys_at(&o->keys, FSN_BY_NUMBER)
+				? list_args(&draft->targets[left.first], args, sizeof(args)) : "");
 	if (!code && left.some)
 		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --by and --sum",
 			left.some, draft->probed_cnt);

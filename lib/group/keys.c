@@ -529,7 +529,8 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		for (size_t n = 0; n < FSN_SUMS; n++)
 			keyed->late |= keyed->sum[n].what == FSN_BY_RESULT ||
 				keyed->sum[n].what == FSN_BY_POINTED;
-		ret_left->none += missing == asked;
+		if (missing == asked && !ret_left->none++)
+			ret_left->first = i;
 		ret_left->some += missing && missing < asked;
 	}
 	code = check_found("--by", k->key, k->key_cnt, keys, funcs, cnt, err);

@@ -72,6 +72,7 @@ struct fsn_keyed;
 /* Numbers of functions that have none of the arguments, or only some of them. */
 struct keys_left {
 	size_t none, some;
+	size_t first; /* index of the first one that has none */
 };
 
 /*
