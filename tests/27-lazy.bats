@@ -267,7 +267,7 @@ two_more_came() { # NAME
 	start_bg jit "$BATS_TEST_TMPDIR/java" -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
 	wait_line jit '^ready'
 	fsn run cpu -p "$(bg_pid jit)" --rate 999 -d 1
-	assert_stderr_match "has no names: 'jcmd $(bg_pid jit) Compiler.perfmap' writes them"
+	assert_stderr_match "has no names: 'jcmd $(bg_pid jit) Compiler.perfmap && funcsnoop run cpu -p $(bg_pid jit)' has them"
 	stop_bg jit
 	start_bg named env -C "$BATS_TEST_TMPDIR" node --perf-basic-prof -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
 	wait_line named '^ready'

@@ -335,7 +335,7 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 static void print_nameless(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
-	char exe[64], map[64], jcmd[64], path[PATH_MAX];
+	char exe[64], map[64], jcmd[128], path[PATH_MAX];
 	const struct {
 		const char *program, *hint;
 	} hints[] = {
@@ -349,7 +349,8 @@ static void print_nameless(const struct report *r, const struct report_group *rg
 	if (!pid)
 		return;
 	snprintf(map, sizeof(map), "it writes no /tmp/perf-%d.map", pid);
-	snprintf(jcmd, sizeof(jcmd), "'jcmd %d Compiler.perfmap' writes them (JDK 17)", pid);
+	snprintf(jcmd, sizeof(jcmd), "'jcmd %d Compiler.perfmap && funcsnoop run cpu -p %d' has them (JDK 17)",
+		pid, pid);
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
 	len = readlink(exe, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
