@@ -97,8 +97,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
-# Threads of the same CPU preempt it, mostly in probes. What that costs the inner calls is part of no
-# call's time.
+# Threads of the same CPU preempt it, mostly in probes: that queueing is part of no call's time.
 @test "split: a caller computes at least as long as the calls in it" {
 	cat >"$BATS_TEST_TMPDIR/deep.c" <<-END
 		__attribute__((noinline)) void inner(void) { for (volatile int i = 0; i < 300; i++); }
