@@ -405,7 +405,7 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 
 # The functions of the table, those whose own time is marked behind "~".
 own_marks() {
-	awk '$1 ~ /^(emulated|stepped)_/ { print ($6 ~ /^~/ ? "~" : "") $1 }' <<<"$output" | sort
+	awk '$1 ~ /^(emulated|stepped)_/ { print ($6 ~ /^[~<]/ ? "~" : "") $1 }' <<<"$output" | sort
 }
 
 # A call with a thousand inner calls is marked; one with a few is not, unless disturbed.
@@ -555,6 +555,22 @@ assert_noise() { # FUNCTION WANT
 	attach_spin --exit ret spin_stepped_100us
 	capture "$FIX/spin" 20
 	assert_noise spin_stepped_100us '[4625,35500]'
+	fsn detach g
+}
+
+@test "times: a table has the bound for a time of 0 within the error" {
+	need_bpf
+	fix_calibration
+	sed -i -E '/:/{h; s/.*://; s/[1-9][0-9]*/&000/g; H; x; s/:.*\n/:/}' "$CALIBRATION"
+	attach_spin --exit ret spin_emulated_0
+	capture "$FIX/spin" 20
+	fsn stats g --json
+	assert_json '.[0].functions | map([.total_ns, .p50_ns, .max_ns < .max_noise_ns])' '[[0,0,true]]'
+	fsn stats g
+	assert_output_match '^spin_emulated_0 +20 .* <[0-9.]+ [a-z]+ .*<'
+	refute_output_match '~0 ns'
+	fsn stats g --format csv
+	refute_output_match '<'
 	fsn detach g
 }
 

@@ -136,6 +136,24 @@ static bool is_noise(const struct figures *f, enum figure_id id)
 		(id == FIGURE_SELF && f->noise_ns && f->value[id].n < f->self_noise_ns);
 }
 
+/*
+ * Returns what a time within the error is below, if it contradicts its row: no time at all, or that of
+ * all calls below the longest. 0: it does not.
+ */
+static uint64_t bound_of(const struct figures *f, enum figure_id id)
+{
+	uint64_t n = f->value[id].n, ns = noise_of(f, id), max_ns = figure_or_0(f, FIGURE_MAX);
+	bool is_all = id == FIGURE_TOTAL || (id == FIGURE_SELF && n == figure_or_0(f, FIGURE_TOTAL));
+
+	if (n && (!is_all || n >= max_ns))
+		return 0;
+	if (id == FIGURE_TOTAL || id == FIGURE_SELF)
+		ns *= figure_or_0(f, FIGURE_CALLS);
+	if (id == FIGURE_SELF && ns < f->self_noise_ns)
+		ns = f->self_noise_ns;
+	return is_all && ns < max_ns ? max_ns : ns;
+}
+
 void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n)
 {
 	add_n(grid, known ? type : CELL_NONE, n);
@@ -189,6 +207,8 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		else
 			grid_n(grid, type, known, known ? f->value[id].n : 0);
 		grid_about(grid, known && is_noise(f, id));
+		if (known && is_noise(f, id) && grid->is_table)
+			grid->cells[grid->cell_cnt - 1].below = bound_of(f, id);
 	}
 	if (figure_or_0(f, FIGURE_ERRORS))
 		grid_mark(grid, "31"); /* red */
@@ -266,8 +286,8 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 		snprintf(buf, CELL_LEN, "%lld", (long long)cell->n);
 		return buf;
 	case CELL_NS:
-		buf[0] = '~';
-		text_duration(cell->n, buf + cell->about);
+		buf[0] = cell->below ? '<' : '~';
+		text_duration(cell->below ? cell->below : cell->n, buf + cell->about);
 		return buf;
 	case CELL_PERCENT:
 		snprintf(buf, CELL_LEN, "%.1f", cell->x);
