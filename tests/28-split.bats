@@ -197,10 +197,12 @@ divided() { # ARG...
 	lacks=$(not_traced "$(bg_pid w)" "$(sed -n 's/^producer //p' "$(bg_out w)")")
 	fsn stats g --json
 	# For the lock, unless the producer comes so late that it is free again; what the C library calls
-	# its part of it not every one of them says. A sleep that the kernel did not trace is missing.
+	# its part of it not every one of them says. A sleep that the kernel did not trace is missing. The
+	# two clocks differ by what a switch takes, on an emulated machine more than a millisecond each;
+	# a sleep too many or too few makes 20 ms.
 	assert_json '.[0].functions[] | select(.name == "take_lock") |
 		[([.blocked_in[].sleeps] | add >= 1), ([.blocked_in[].frames[] | .name] | any(test("^futex_wait"))),
-		(([.blocked_in[].blocked_ns] | add) - .blocked_ns | fabs < 3000000 or . < 0 and '"$lacks"' > 0)]' \
+		(([.blocked_in[].blocked_ns] | add) - .blocked_ns | fabs < 10000000 or . < 0 and '"$lacks"' > 0)]' \
 		'[true,true,true]' "$lacks not traced; $output"
 	assert_json '.[0].functions[] | select(.name == "produce").blocked_in' '[]'
 	fsn stats g --by blocked-in
