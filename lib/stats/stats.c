@@ -826,10 +826,13 @@ static uint64_t end_ns(const uint32_t *whole_ns, enum price_end end)
 	return whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT] : 0;
 }
 
-/* Counts hits of exit probes, without returns that another function's probe has observed. */
+/*
+ * Counts hits of exit probes, without returns that another function's probe has observed. While links
+ * are replaced, a return counts as unseen (end_disturbed(), bpf/call.bpf.h).
+ */
 static uint64_t end_hits(const struct fsn_counts *n)
 {
-	uint64_t ends = n->returns + n->unmatched + n->strays;
+	uint64_t ends = n->returns + n->unmatched + n->strays + n->unseen;
 
 	return ends - (n->led < ends ? n->led : ends);
 }

@@ -39,6 +39,8 @@ static void test_hits(void)
 		{ "ends that are seen where a jump leads, and paid for there", PRICE_EMULATED,
 			PRICE_RET, { .calls = 5, .returns = 5, .led = 4, .passed = 4 },
 			5 + 99 + 4 },
+		{ "rets while links are replaced", PRICE_EMULATED, PRICE_RET,
+			{ .calls = 5, .returns = 2, .unseen = 3 }, 5 + 5 * 99 },
 		{ "rets that others hit, where it leads", PRICE_EMULATED, PRICE_RET,
 			{ .calls = 5, .returns = 5, .led = 5, .passed = 25, .stepped = 20 },
 			30 + 20 * 999 },
