@@ -153,6 +153,24 @@ struct limited *await_limited(struct await *w, size_t i);
 /* Reports the functions that were not found. Returns the first error, or 0. */
 int await_end(struct await *w, struct err *err);
 
+/* --- run_samples.c: CPU samples of functions that are left out ------------------------------- */
+
+/*
+ * Samples the CPU time of the processes that @o traces, with stacks, in a group of its own.
+ * @pids_fd is the list of processes of another group, or -1. The caller frees *ret_samples with
+ * samples_free(), which removes the group; NULL after an error.
+ */
+struct samples;
+_must_check_ int samples_begin(const struct options *o, struct bpffs *fs, int pids_fd,
+	struct samples **ret_samples, struct err *err);
+void samples_free(struct samples *s);
+
+/* The name of the group; it lives as long as @s. */
+char *samples_group(struct samples *s);
+
+/* Prints a flat profile of the functions of programs. Returns the exit status. */
+int samples_show(struct samples *s);
+
 /* --- list_records.c --------------------------------------------------------------------------- */
 
 /*

@@ -128,6 +128,8 @@ struct session {
 	struct limited limited;
 	struct keeper *keeper;
 	struct await *await; /* libraries, or NULL */
+	struct samples *samples; /* of the CPU time of functions that are left out, or NULL */
+	bool no_samples; /* they failed, or the output is another one */
 	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct crash_watch *crashes; /* NULL before the group is attached */
 	struct idle *idle; /* threads of --pid that slept before; NULL: their wait is not a call */
@@ -410,20 +412,68 @@ static int begin(struct session *s, struct err *err)
 
 /* --- looking -------------------------------------------------------------------------------- */
 
+/* The first of the limited groups that lacks functions by now, or NULL. */
+static const struct shed *some_left_out(struct session *s)
+{
+	struct limited *l;
+	struct bound bound;
+
+	for (size_t i = 0; (l = limited_at(s, i)); i++) {
+		if (!l->shed)
+			continue;
+		shed_tell(l->shed, l->draft);
+		bound_count(l->draft, &bound);
+		if (bound.cnt[LIMIT_LEFT_OUT])
+			return l->shed;
+	}
+	return NULL;
+}
+
+/* Only the table of functions has them below it, and only processes that are named are sampled. */
+static bool shows_samples(const struct options *o)
+{
+	const struct stats_options *stats = &o->stats;
+
+	return o->attach.attach.filter.pid_cnt && stats->view == view_find("function") &&
+		stats->format == stats_format_find("table") && !stats->output && !stats->interval_ns &&
+		!stats->watch && !stats->before && !o->streams;
+}
+
+/* Samples from when functions are left out. Without samples the table is still right. */
+static void look_for_left_out(struct session *s)
+{
+	const struct shed *shed;
+
+	if (s->samples || s->no_samples)
+		return;
+	shed = some_left_out(s);
+	if (!shed)
+		return;
+	s->no_samples = !shows_samples(s->o) ||
+		samples_begin(s->o, &s->fs, shed_pids_fd(shed), &s->samples, NULL);
+	if (s->samples && !s->watch)
+		s->watch = watch_new(&s->fs);
+}
+
 /* While somebody looks on. */
 static void look_for_files(struct session *s)
 {
-	char *name = s->o->name;
+	char *name = s->o->name, *sampled;
 	struct words groups = { &name, 1 };
 	struct limited *l;
 
 	for (size_t i = 0; (l = limited_at(s, i)); i++)
 		if (l->shed)
 			shed_step(l->shed);
+	look_for_left_out(s);
 	if (s->await)
 		await_groups(s->await, &groups);
 	if (s->watch)
 		watch_step(s->watch, &groups);
+	if (s->samples) {
+		sampled = samples_group(s->samples);
+		watch_step(s->watch, &(struct words) { &sampled, 1 });
+	}
 	/* The screen is not ours while a table is redrawn on it. */
 	if (!s->o->stats.watch)
 		crash_watch_step(s->crashes, &groups);
@@ -694,6 +744,8 @@ static int look(struct session *s)
 	}
 	o->stats.past = true;
 	table = stats_options_run(&o->stats);
+	if (s->samples)
+		samples_show(s->samples);
 	status = await_over(s, status);
 	tell_lost_children(s);
 	run_tell_idle(s->o->g, s->idle);
@@ -707,6 +759,7 @@ static void session_done(struct session *s)
 	started_done(&s->child);
 	shed_free(s->limited.shed);
 	watch_free(s->watch);
+	samples_free(s->samples);
 	crash_watch_free(s->crashes);
 	idle_free(s->idle);
 	await_free(s->await);
@@ -789,6 +842,7 @@ int run_session(struct options *o)
 	end_limits(&s);
 	/* Close all maps, because the keeper waits until they are gone. */
 	watch_free(TAKE_PTR(s.watch));
+	samples_free(TAKE_PTR(s.samples));
 	crash_watch_free(TAKE_PTR(s.crashes));
 	if (keeper_finish(s.keeper, &err)) {
 		err_wrap(&err, "cannot detach group '%s'", o->name);

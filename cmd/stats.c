@@ -204,6 +204,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	if (rg->stacks && o->choice.lines)
 		stacks_want_lines(rg->stacks);
 	rg->keys.stacks = rg->stacks;
+	rg->no_kernel = o->choice.no_kernel;
 	rg->sleeps = o->view->flags & VIEW_SLEEPS;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : cost_since_reset(&reading->spent[i]);

@@ -277,6 +277,22 @@ has_sampled() {
 	holds_only ""
 }
 
+@test "overhead: run samples the CPU time of the functions that it leaves out" {
+	set_prices
+	start_rates
+	fsn run g 'rate_*' --lib "$RATES" --overhead 5% -p "$(bg_pid rates)" -d 2
+	assert_output_match '^rate_hot +~[0-9.]+/s +left out'
+	assert_eq "$(sed -n '/^On CPU, by samples: also functions that are left out above$/,$p' <<<"$output" |
+		awk '$4 == "rate_hot" { print ($2 > 0) }')" 1
+	refute_output_match '_\[k\]'
+	holds_only ""
+	fsn run g 'rate_*' --lib "$RATES" --overhead 5% -p "$(bg_pid rates)" -d 0.1 --by library
+	refute_output_match 'On CPU'
+	fsn run g 'rate_[cw]*' --lib "$RATES" --overhead none -p "$(bg_pid rates)" -d 0.1
+	refute_output_match 'On CPU'
+	stop_bg rates
+}
+
 # Prints the own counters of rates as JSON.
 rates_counts() { # FILE
 	sed -E 's/^hot=([0-9]+) warm=([0-9]+) cold=([0-9]+) .*/[\1,\2,\3]/' "$1"

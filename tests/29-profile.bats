@@ -43,6 +43,37 @@ setup() {
 	grep -q '^SELF% ' "$out"
 }
 
+# dd has its time in read() and write().
+@test "flat: --without kernel gives the time of the kernel to the functions that enter it" {
+	local copy=$BATS_TEST_TMPDIR/own-copy out=$BATS_TEST_TMPDIR/out words
+
+	cp "$(type -P dd)" "$copy"
+	for words in '' '--by stack'; do
+		# shellcheck disable=SC2086 # words
+		fsn run cpu --sample 999hz $words -o "$out" -- "$copy" if=/dev/zero of=/dev/null bs=1M count=4000
+		grep -q '_\[k\]' "$out"
+		# shellcheck disable=SC2086 # words
+		fsn run cpu --sample 999hz $words --without kernel -o "$out" -- \
+			"$copy" if=/dev/zero of=/dev/null bs=1M count=4000
+		! grep -q '_\[k\]' "$out"
+	done
+	fsn run cpu --sample 999hz --without kernel -o "$out" -- \
+		"$copy" if=/dev/zero of=/dev/null bs=1M count=4000
+	assert_between "$(awk '$4 == "read" || $4 == "write" { self += $1 } END { print int(self) }' "$out")" 30 100
+}
+
+# The probes are in a hot loop: most of its time is theirs.
+@test "flat: --without kernel leaves the time of probes out of the functions that have them" {
+	start_bg rates "$FIX/rates"
+	wait_line rates '^running$'
+	fsn attach g rate_hot --lib "$FIX/rates"
+	fsn run cpu --sample 499hz -p "$(bg_pid rates)" --without kernel -d 1
+	assert_output_match '^ *[1-9][0-9]*\.[0-9] +[0-9.]+ +[0-9]+ +\[probes\]$'
+	(($(awk '$4 == "rate_hot" { print int($1) }' <<<"$output") < 50))
+	stop_bg rates
+	fsn detach g
+}
+
 # A row of the table for each process, from the innermost frames of its rows in the document.
 shares() {
 	json '.[0].functions[0] | (.calls / 100) as $all | .rows as $rows | .processes[] | .pid as $pid

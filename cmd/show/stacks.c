@@ -225,6 +225,32 @@ static void each_sleep(const struct report_group *rg, stack_row_fn each, void *a
 	}
 }
 
+/* True if @frame of the kernel is of a trap into the kernel at a probe. */
+static bool is_of_probe(struct stacks *s, uint64_t frame, pid_t pid)
+{
+	static const char *const parts[] = { "uprobe", "uretprobe", "exc_int3", "exc_debug",
+		"el0_brk64", "el0_dbg" };
+	const char *name = stacks_name(s, frame, pid);
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Cuts the frames of the kernel: its time is that of the code which has entered it, except the time
+ * of probes. Returns the innermost frame that takes their place, or NULL.
+ */
+static const char *leave_kernel(struct stacks *s, struct stack *stack, pid_t pid)
+{
+	bool probe = false;
+
+	for (; stack_in_kernel(stack); stack->frames++, stack->cnt--)
+		probe |= is_of_probe(s, stack->frames[0], pid);
+	return probe ? "[probes]" : NULL;
+}
+
 void each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 {
 	int key = rg->stacks && !rg->sleeps ? stack_key(rg) : -1;
@@ -238,9 +264,12 @@ void each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 		for (size_t k = 0; k < f->row_cnt; k++) {
 			uint64_t number = stats_row_word(&f->rows[k], key);
 			struct stack stack = stacks_get(rg->stacks, number);
+			const char *last = rg->no_kernel ?
+				leave_kernel(rg->stacks, &stack, f->rows[k].pid) : NULL;
 
 			if (number)
-				each(rg->stacks, &stack, innermost(rg, f, &f->rows[k], &stack),
+				each(rg->stacks, &stack,
+					last ? last : innermost(rg, f, &f->rows[k], &stack),
 					&f->rows[k], arg);
 		}
 	}

@@ -34,6 +34,7 @@ struct stats_choice {
 	bool path_labels; /* metrics name a library by its path */
 	unsigned int bucket_cnt; /* of their histograms, up to METRIC_BUCKETS; 0: none */
 	bool lines; /* frames and callers with source lines */
+	bool no_kernel; /* stacks without the frames of the kernel */
 	uint32_t min_share; /* millionths; smaller nodes of a stack tree are hidden; 0: default */
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
 	bool sorted;         /* --sort was given */
@@ -47,6 +48,7 @@ struct report_group {
 	uint64_t elapsed_ns;             /* ns covered by @s; 0: not known */
 	struct group_keys keys;
 	struct stacks *stacks; /* NULL: none, or not readable by this user */
+	bool no_kernel; /* .no_kernel of the choice */
 	bool sleeps; /* @stacks are those at which calls blocked, not those of the callers */
 	size_t by[FSN_KEYS]; /* indices of the keys of --by */
 	size_t by_cnt;       /* 0: the group lacks one of them */

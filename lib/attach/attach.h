@@ -221,6 +221,9 @@ uint64_t shed_over_share(const struct shed *s);
 /* Marks targets of @draft, that of shed_new(), as left out. Returns their number. */
 size_t shed_tell(const struct shed *s, struct draft *draft);
 
+/* Returns the list of processes of the group if it also traces their children, or -1. */
+int shed_pids_fd(const struct shed *s);
+
 /* --- bound.c: new groups after their command has ended -------------------------------------- */
 
 /*

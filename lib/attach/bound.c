@@ -688,6 +688,11 @@ size_t shed_tell(const struct shed *s, struct draft *draft)
 	return cnt;
 }
 
+int shed_pids_fd(const struct shed *s)
+{
+	return s->pids_fd;
+}
+
 void shed_free(struct shed *s)
 {
 	if (!s)
