@@ -179,7 +179,7 @@ struct task_struct {
 	char comm[16];
 } __core;
 
-/* Placeholder for bpf_rdonly_cast(), inserted by lib/kernel/kfunc.c; returns @object. */
+/* Placeholder for bpf_rdonly_cast(), inserted by lib/kernel/trace.c; returns @object. */
 static void *(*const rdonly_cast)(const void *object, __u64 type) = (void *)FSN_RDONLY_CAST;
 
 /*

@@ -14,7 +14,7 @@
  * Special cases:
  * - recursion: each call has a frame of its own.
  * - a function that funcsnoop's BPF programs call: the kernel skips a program that is
- *   already running on the CPU. lib/kernel/kfunc.c refuses such functions. The kernel
+ *   already running on the CPU. lib/kernel/trace.c refuses such functions. The kernel
  *   counts skipped hits (recursion_misses), also those of another thread, or of an
  *   interrupt, while a program is preempted.
  * - do_exit and similar: they never return, and stay until a command sees that the thread

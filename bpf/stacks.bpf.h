@@ -561,7 +561,7 @@ static int cold_read(void *map, void *key, struct work *work)
 }
 
 /*
- * Placeholder for bpf_task_work_schedule_resume(), whose number lib/kernel/kfunc.c
+ * Placeholder for bpf_task_work_schedule_resume(), whose number lib/kernel/trace.c
  * inserts: old kernels reject a program that names it, even in dead code.
  */
 static long (*const task_work_resume)(struct task_struct *task, struct work *work, void *map,

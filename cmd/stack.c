@@ -11,7 +11,7 @@
 #include "cli/options.h"
 #include "group/stacks.h"
 #include "internal.h"
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 #include "proc/proc.h"
 #include "show/text.h"
 

@@ -361,7 +361,7 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 #define FSN_CFI_FILES    1024  /* and what is known of those files */
 #define FSN_COLD         1024  /* walks that are to be repeated; a power of two, */
 #define FSN_COLD_LEFT    8     /* and those that programs just find */
-/* Helpers that lib/kernel/kfunc.c replaces by kernel functions. */
+/* Helpers that lib/kernel/trace.c replaces by kernel functions. */
 #define FSN_TASK_WORK   0x7ffffff0
 #define FSN_RDONLY_CAST 0x7ffffff1
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "cli/cmd.h"
 #include "cli/options.h"
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 #include "proc/proc.h"
 #include "target/kind.h"
 

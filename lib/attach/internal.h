@@ -15,7 +15,7 @@
 #include "group/keys.h"
 #include "group/types.h"
 #include "kernel/kernel.h"
-#include "kernel/kfunc.h"
+#include "kernel/trace.h"
 #include "pins/maps.h"
 #include "shared/layout.h"
 #include "shared/words.h"

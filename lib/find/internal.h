@@ -237,7 +237,7 @@ _must_check_ int resolve_demangled(struct resolver *r);
  */
 _must_check_ int resolve_inlined(struct resolver *r);
 
-/* --- hint.c ------------------------------------------------------------- */
+/* --- query.c: errors of the resolver ----------------------------------------- */
 
 /*
  * Counts the names that the libraries of @a import and that match it, and returns the first one with

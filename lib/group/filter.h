@@ -135,8 +135,4 @@ struct fsn_cond;
 _must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
 	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
 
-/* Like condition_bind(), for all functions of a group. @ret_conds has an element for each. */
-_must_check_ int group_bind_condition(const struct group *g, const struct condition *c,
-	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
-
 #endif

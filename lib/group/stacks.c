@@ -16,7 +16,7 @@
 #include "find/find.h"
 #include "group/records.h"
 #include "group/stacks.h"
-#include "kernel/kfunc.h"
+#include "kernel/trace.h"
 #include "proc/proc.h"
 #include "unwind/python.h"
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "kernel/kernel.h"
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 #include "proc/proc.h"
 
 #define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */

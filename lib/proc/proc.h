@@ -250,7 +250,7 @@ struct blocked {
  */
 _must_check_ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked);
 
-/* --- idle.c: threads that sleep all the time --------------------------------------------------- */
+/* --- threads that sleep all the time ---------------------------------------------------------- */
 
 /* The threads of @cnt processes @pids that sleep now. Those that are not readable are left out. */
 struct idle;

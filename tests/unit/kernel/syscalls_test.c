@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // System calls have the numbers that the C library calls them by.
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 
 #include <sys/syscall.h>
 

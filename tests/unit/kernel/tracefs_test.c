@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tracepoints: their fields by format files, sound and damaged, and this kernel's own.
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,21 +1,338 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Functions of the kernel: which can be traced, by BTF, and those that BPF programs call.
-#include <bpf/bpf.h>
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
+// Tracepoints, system calls and functions of the kernel, by tracefs and BTF.
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/magic.h>
+
+#include "base/file.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "kernel/kernel.h"
-#include "kernel/kfunc.h"
-#include "kernel/tracefs.h"
+#include "kernel/trace.h"
 #include "proc/proc.h"
+
+#define MAX_FORMAT (1u << 20)
+#define MAX_RECORD (1u << 16)
+
+/* --- format files --------------------------------------------------------------------- */
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* Parses an attribute after the declaration: "offset:8". */
+static bool number_after(const char *text, const char *key, uint32_t *ret_value)
+{
+	const char *at = strstr(text, key);
+	unsigned long value;
+	char *end;
+
+	if (!at || !isdigit((unsigned char)at[strlen(key)]))
+		return false;
+	value = strtoul(at + strlen(key), &end, 10);
+	*ret_value = value;
+	return *end == ';' && value <= MAX_RECORD;
+}
+
+/* The name is the last word of a declaration: separates it, and removes an array's length. */
+static bool declaration_split(char *decl, struct trace_field *field, bool *ret_array)
+{
+	char *bracket = strrchr(decl, '[');
+	char *end = decl + strlen(decl), *name;
+
+	/* "__data_loc char[] name": these brackets are the type's */
+	*ret_array = bracket && bracket != decl && end[-1] == ']';
+	if (*ret_array)
+		*bracket = '\0';
+	name = decl + strlen(decl);
+	while (name > decl && (isalnum((unsigned char)name[-1]) || name[-1] == '_'))
+		name--;
+	if (name == decl || !*name)
+		return false;
+	field->name = name;
+	field->type = decl;
+	if (name[-1] != ' ')
+		return false;
+	name[-1] = '\0';
+	return true;
+}
+
+static enum trace_kind field_kind(const struct trace_field *f, bool array)
+{
+	if (starts(f->type, "__data_loc "))
+		return TRACE_LOC;
+	if (starts(f->type, "__rel_loc "))
+		return TRACE_REL_LOC;
+	if (array)
+		return !strcmp(f->type, "char") ? TRACE_TEXT : TRACE_BYTES;
+	if (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8)
+		return TRACE_NUMBER;
+	return TRACE_BYTES;
+}
+
+/* "field:unsigned int len;\toffset:16;\tsize:4;\tsigned:0;" */
+static bool field_parse(char *line, struct trace_field *ret_field)
+{
+	struct trace_field f = { 0 };
+	char *end = strchr(line, ';');
+	uint32_t is_signed = 0;
+	bool array;
+
+	if (!end || !number_after(end, "offset:", &f.offset) ||
+		!number_after(end, "size:", &f.size))
+		return false;
+	f.is_signed = number_after(end, "signed:", &is_signed) && is_signed;
+	*end = '\0';
+	if (!declaration_split(line, &f, &array))
+		return false;
+	f.kind = field_kind(&f, array);
+	if ((f.kind == TRACE_LOC || f.kind == TRACE_REL_LOC) && f.size != 4)
+		return false;
+	f.of_text = strstr(f.type, " char[]") != NULL;
+	f.is_common = starts(f.name, "common_");
+	*ret_field = f;
+	return true;
+}
+
+static int event_line(struct trace_event *e, char *line, bool *has_id, struct err *err)
+{
+	while (isspace((unsigned char)*line))
+		line++;
+	if (starts(line, "ID: ")) {
+		char *end;
+
+		e->id = strtoul(line + 4, &end, 10);
+		*has_id = end > line + 4 && !*end;
+	}
+	if (!starts(line, "field:"))
+		return 0;
+	e->fields = array_grow(e->fields, e->cnt, sizeof(*e->fields));
+	line += strlen("field:");
+	if (!field_parse(line, &e->fields[e->cnt]))
+		return err_set(err, -EBADMSG, "a field of a tracepoint can't be read: '%.60s'",
+			line);
+	if (e->fields[e->cnt].offset + e->fields[e->cnt].size > e->size)
+		e->size = e->fields[e->cnt].offset + e->fields[e->cnt].size;
+	e->cnt++;
+	return 0;
+}
+
+int trace_event_parse(char *text, struct trace_event *ret, struct err *err)
+{
+	_cleanup_trace_event_ struct trace_event e = { .text = text };
+	bool has_id = false;
+	char *line;
+	int r;
+
+	/* the rest of the file is how the kernel prints it, in C */
+	for (line = strsep(&text, "\n"); line && !starts(line, "print fmt:");
+		line = strsep(&text, "\n")) {
+		r = event_line(&e, line, &has_id, err);
+		if (r)
+			return r;
+	}
+	if (!has_id)
+		return err_set(err, -EBADMSG, "a tracepoint's format has no number");
+	*ret = e;
+	e = (struct trace_event) { 0 };
+	return 0;
+}
+
+void trace_event_done(struct trace_event *e)
+{
+	free(e->fields);
+	free(e->text);
+	*e = (struct trace_event) { 0 };
+}
+
+const struct trace_field *trace_event_field(const struct trace_event *e, const char *name)
+{
+	for (size_t i = 0; i < e->cnt; i++)
+		if (!strcmp(e->fields[i].name, name))
+			return &e->fields[i];
+	return NULL;
+}
+
+/* --- the file system ------------------------------------------------------------------ */
+
+static bool is_tracefs(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == TRACEFS_MAGIC;
+}
+
+/* A detached mount, which no other process sees and which disappears with its descriptor. */
+static int tracefs_mount(void)
+{
+	_cleanup_close_ int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+		MOUNT_ATTR_NOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int tracefs_open(struct err *err)
+{
+	static const char *const paths[] = {
+		"/sys/kernel/tracing",
+		"/sys/kernel/debug/tracing",
+	};
+	int ret;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_close_ int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0 && is_tracefs(fd))
+			return TAKE_FD(fd);
+		if (fd < 0 && errno == EACCES) {
+			err_sys(err, -EACCES, "cannot open '%s'", paths[i]);
+			return err_hint(err,
+				"only root can read the kernel's tracepoints%s", geteuid() ? "; try with sudo" : "");
+		}
+	}
+	ret = tracefs_mount();
+	if (ret >= 0)
+		return ret;
+	if (ret == -ENODEV)
+		return err_set(err, ret, "this kernel has no tracefs (CONFIG_TRACING)");
+	err_sys(err, ret, "tracefs is not mounted, and can't be");
+	if (ret != -EPERM && ret != -EACCES)
+		return ret;
+	return err_hint(err,
+		"needs CAP_SYS_ADMIN%s, or a tracefs that root mounted: 'mount -t tracefs tracefs %s'",
+		caps_advice(), paths[0]);
+}
+
+/* A name in tracefs that is no path. */
+static bool is_name(const char *name)
+{
+	return *name && *name != '.' && !strchr(name, '/') && strlen(name) < NAME_MAX;
+}
+
+int tracefs_event(int tracefs, const char *category, const char *event,
+	struct trace_event *ret, struct err *err)
+{
+	char path[2 * NAME_MAX + 32];
+	_cleanup_close_ int fd = -1;
+	char *text;
+	size_t len;
+	int r;
+
+	if (!is_name(category) || !is_name(event))
+		return err_set(err, -ENOENT, "no tracepoint '%s:%s'", category, event);
+	snprintf(path, sizeof(path), "events/%s/%s/format", category, event);
+	fd = openat(tracefs, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(err, -ENOENT, "no tracepoint '%s:%s'", category, event);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot read tracepoint '%s:%s'", category, event);
+	r = file_read(fd, MAX_FORMAT, &text, &len);
+	if (r)
+		return err_sys(err, r, "cannot read tracepoint '%s:%s'", category, event);
+	r = trace_event_parse(text, ret, err);
+	return r ? err_wrap(err, "tracepoint '%s:%s'", category, event) : 0;
+}
+
+/* Takes over @name. */
+static void names_add(struct trace_names *n, char *name)
+{
+	n->names = array_grow(n->names, n->cnt, sizeof(*n->names));
+	n->names[n->cnt++] = name;
+}
+
+DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
+
+static void names_sort(struct trace_names *n)
+{
+	if (n->cnt)
+		qsort(n->names, n->cnt, sizeof(*n->names), compare_names);
+}
+
+/* Events without an id are internal to ftrace; perf cannot open them. */
+static void category_names(int events, const char *category, struct trace_names *n)
+{
+	_cleanup_closedir_ DIR *dir = dir_open_at(events, category);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		char path[NAME_MAX + 8];
+
+		if (!is_name(e->d_name) || e->d_type != DT_DIR)
+			continue;
+		snprintf(path, sizeof(path), "%s/id", e->d_name);
+		if (!faccessat(dirfd(dir), path, F_OK, 0))
+			names_add(n, xasprintf("%s:%s", category, e->d_name));
+	}
+}
+
+int tracefs_names(int tracefs, struct trace_names *ret, struct err *err)
+{
+	_cleanup_trace_names_ struct trace_names n = { 0 };
+	_cleanup_closedir_ DIR *dir = dir_open_at(tracefs, "events");
+	const struct dirent *e;
+
+	if (!dir)
+		return err_sys(err, -errno, "cannot list tracepoints");
+	while ((e = readdir(dir)))
+		if (is_name(e->d_name) && e->d_type == DT_DIR)
+			category_names(dirfd(dir), e->d_name, &n);
+	names_sort(&n);
+	*ret = n;
+	n = (struct trace_names) { 0 };
+	return 0;
+}
+
+void trace_names_done(struct trace_names *n)
+{
+	for (size_t i = 0; i < n->cnt; i++)
+		free(n->names[i]);
+	free(n->names);
+	*n = (struct trace_names) { 0 };
+}
+
+/* --- names of system calls, in the order of their numbers ----------------------------------- */
+
+static const char *const syscalls[SYSCALL_NUMBERS] = {
+#include "syscalls.inc"
+};
+
+static const char *const syscalls_32[SYSCALL_NUMBERS] = {
+#include "syscalls32.inc"
+};
+
+const char *syscall_name(enum syscall_abi abi, unsigned int number)
+{
+	if (number >= SYSCALL_NUMBERS)
+		return NULL;
+	return abi == SYSCALL_32BIT ? syscalls_32[number] : syscalls[number];
+}
+
+int syscall_number(const char *name)
+{
+	for (int i = 0; i < SYSCALL_NUMBERS; i++)
+		if (syscalls[i] && !strcmp(syscalls[i], name))
+			return i;
+	return -1;
+}
 
 /* --- The kernel's symbols, as far as they are needed --------------------------------------------- */
 
@@ -57,11 +374,6 @@ int ksyms_each(enum ksym_of last, int (*each)(const struct ksym *sym, void *user
 
 #define BTF_DIR "/sys/kernel/btf"
 /* Lines of a list, sorted. */
-struct names {
-	char **name;
-	size_t cnt;
-};
-
 struct kfuncs {
 	struct btf *vmlinux;
 	struct btf **modules;
@@ -71,7 +383,7 @@ struct kfuncs {
 	struct kfunc *func;
 	size_t cnt;
 	bool names_read, by_tracefs;
-	struct names names;
+	struct trace_names names;
 };
 
 /* --- functions ------------------------------------------------------------------------------- */
@@ -140,14 +452,6 @@ const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt)
 	return k->func;
 }
 
-static void names_done(struct names *n)
-{
-	for (size_t i = 0; i < n->cnt; i++)
-		free(n->name[i]);
-	free(n->name);
-	*n = (struct names) {};
-}
-
 void kfuncs_free(struct kfuncs *k)
 {
 	if (!k)
@@ -160,41 +464,29 @@ void kfuncs_free(struct kfuncs *k)
 	free(k->module_names);
 	btf__free(k->vmlinux);
 	free(k->func);
-	names_done(&k->names);
+	trace_names_done(&k->names);
 	free(k);
 }
 
 /* --- which can be traced --------------------------------------------------------------------- */
 
-DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
-
-/* "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
-static void names_add(struct names *n, const char *line, size_t len)
-{
-	n->name = array_grow(n->name, n->cnt, sizeof(*n->name));
-	n->name[n->cnt] = xstrndup(line, len);
-	n->cnt++;
-}
-
-static void names_of_tracefs(FILE *f, struct names *n)
+/* Names are "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
+static void names_of_tracefs(FILE *f, struct trace_names *n)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 
 	while (getline(&line, &size, f) > 0)
-		names_add(n, line, strcspn(line, "\n"));
+		names_add(n, xstrndup(line, strcspn(line, "\n")));
 }
 
 /* Those of code. */
 static int name_of_symbol(const struct ksym *sym, void *userdata)
 {
-	char line[sizeof(sym->name) + sizeof(sym->module) + 4];
-
-	if (!strchr("tTwW", sym->type))
-		return 0;
-	snprintf(line, sizeof(line), sym->of == KSYM_KERNEL ? "%s" : "%s [%s]", sym->name,
-		sym->module);
-	names_add(userdata, line, strlen(line));
+	if (strchr("tTwW", sym->type))
+		names_add(userdata, sym->of == KSYM_KERNEL
+					    ? xstrdup(sym->name)
+					    : xasprintf("%s [%s]", sym->name, sym->module));
 	return 0;
 }
 
@@ -213,16 +505,15 @@ static void read_names(struct kfuncs *k)
 	if (f)
 		names_of_tracefs(f, &k->names);
 	else if (ksyms_each(KSYM_MODULE, name_of_symbol, &k->names))
-		names_done(&k->names);
-	if (k->names.cnt)
-		qsort(k->names.name, k->names.cnt, sizeof(*k->names.name), compare_names);
+		trace_names_done(&k->names);
+	names_sort(&k->names);
 }
 
-static size_t names_count(const struct names *n, const char *name)
+static size_t names_count(const struct trace_names *n, const char *name)
 {
-	size_t at = FIRST_WHERE(n->cnt, i, strcmp(n->name[i], name) >= 0), cnt = 0;
+	size_t at = FIRST_WHERE(n->cnt, i, strcmp(n->names[i], name) >= 0), cnt = 0;
 
-	while (at + cnt < n->cnt && !strcmp(n->name[at + cnt], name))
+	while (at + cnt < n->cnt && !strcmp(n->names[at + cnt], name))
 		cnt++;
 	return cnt;
 }
