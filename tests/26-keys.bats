@@ -515,6 +515,34 @@ ty_code tyBad 3 1 both"
 	fsn detach t
 }
 
+@test "keys: --diff names the keys that made a function faster or slower" {
+	local saved=$BATS_TEST_TMPDIR/saved
+
+	fsn attach --config "$CONFIG" t --key v
+	capture "$FIX/typed" ty_code 5 7 7 5
+	fsn stats t --save "$saved"
+	# Calls took 1 s on average: those with v=7 nearly all of it.
+	jq -c '.[0].functions[] |= (.total_ns = 4000000000 |
+		.histogram = [{ ge_ns: 999999999, lt_ns: 1000000001, count: 4 }] |
+		.rows[] |= (.total_ns = (if .key.v.value == 7 then 3800000000 else 200000000 end) |
+		.max_ns = .total_ns / 2))' "$saved" >"$saved.known"
+	fsn stats t --diff "$saved.known"
+	assert_eq "$(sed -n '2,4p' <<<"$output" | sed -E 's/: .* per/: N per/; s/ [0-9.]+ [mun]s\)/ N)/; s/ +/ /g')" \
+		"ty_code is faster: N per call instead of 1.00 s (noise N), -4.00 s in 4 calls
+ v=7: N per call instead of 1.90 s (noise N), -3.80 s in 2 calls
+FUNCTION WHAT BEFORE AFTER CHANGE"
+	fsn stats t --diff "$saved.known" --by v --json
+	assert_json '[.[0].functions[] | [.key.v.value, .time.beyond_noise]] | sort' '[["5",true],["7",true]]'
+	# Fewer calls of one key, another one is new.
+	jq -c '.[0].functions[] |= (.total_ns = 4000000000 | .calls = 5 | .returns = 5 |
+		.histogram = [{ ge_ns: 799999999, lt_ns: 800000001, count: 5 }] |
+		.rows |= map(select(.key.v.value == 7)) | .rows[] |= (.total_ns = 4000000000 |
+		.calls = 5000000 | .returns = 5000000 | .max_ns = 4000000000))' "$saved" >"$saved.known"
+	fsn stats t --diff "$saved.known"
+	assert_output_match '^    v=7: 5000000 calls before, -4\.00 s in 2 calls$'
+	fsn detach t
+}
+
 # Samples of one family, without what all have.
 samples() { # FAMILY
 	grep "^funcsnoop_$1{" <<<"$output" | sed -E "s/group=.*library=\"[^\"]*\",?//; s/^funcsnoop_$1//"

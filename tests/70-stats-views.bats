@@ -555,7 +555,7 @@ c
 
 	fsn stats g --diff "$saved"
 	assert_output_match '^fix_sleep_us +calls +20 +40 +\+100\.0 %$'
-	assert_output_match '^fix_sleep_us +p50 +[0-9.]+ ms +[0-9.]+ ms +[+-][0-9.]+ %$'
+	assert_output_match '^fix_sleep_us +p50 +[0-9.]+ ms +[0-9.]+ ms +~?[+-][0-9.]+ %$'
 	assert_output_match '^fix_ret +calls +- +3 +new$'
 	assert_output_match '^fix_add +calls +10 +- +vanished$'
 	fsn stats g --diff "$saved" --json
@@ -597,6 +597,47 @@ c
 	assert_json '.[0].functions[0].time | [.more_calls_ns, .slower_calls_ns, .mean_change_ns, .beyond_noise] | tostring' \
 		"[$((-90 * 150000)),$((total - 1500000)),$((total / 10 - 150000)),$beyond]"
 	assert_between "$(json '.[0].functions[0].time.mean_noise_ns')" $((noise - 1)) $((noise + 1))
+	fsn detach g
+}
+
+@test "stats: --diff compares medians where a few long calls hide the mean" {
+	local saved=$BATS_TEST_TMPDIR/saved.json
+
+	attach_fix fix_add
+	capture "$FIX/call" add 100
+	fsn stats g --save "$saved"
+	# 99 calls of 1 to 2 ms and one of 1000 s: the error of the mean is 10 s.
+	jq -c '.[0].functions[0] |= (.total_ns = 1000150000000 | .returns = 100 | .calls = 100 | .avg_ns = 10001500000 |
+		.p50_ns = 1500000 | .histogram = [{ ge_ns: 1000000, lt_ns: 2000000, count: 99 },
+		{ ge_ns: 999999999999, lt_ns: 1000000000001, count: 1 }])' "$saved" >"$saved.known"
+	fsn stats g --diff "$saved.known"
+	assert_output_match '^fix_add is faster by the median: [~0-9.]+ [num]?s instead of 1\.50 ms; mean [0-9.]+ [num]?s per call instead of 10\.0 s \(noise 30\.[0-9] s\), -1000 s in 100 calls$'
+	assert_output_match '^fix_add +avg +.* ~-[0-9.]+ %$'
+	assert_output_match '^fix_add +p50 +.* -[0-9.]+ %$'
+	fsn stats g --diff "$saved.known" --json
+	assert_json '.[0].functions[0].time | [.beyond_noise, .median_beyond_noise]' '[false,true]'
+	fsn stats g --diff "$saved"
+	assert_output_line "no function's mean differs beyond noise"
+	assert_output_match '^fix_add +p50 +.* ~\+0\.0 %$'
+	fsn detach g
+}
+
+@test "stats: --diff names callees before their callers, and the waits that made them slower" {
+	local saved=$BATS_TEST_TMPDIR/saved.json
+
+	need_bpf
+	fsn attach g --lib "$FIX/nest" --with split emulated_deep2 emulated_deep3
+	capture "$FIX/nest" 10 deep
+	fsn stats g --save "$saved"
+	# All calls took 1 s: that was the time of the callee, which slept for 800 ms of it.
+	jq -c '.[0].functions[] |= (.total_ns = 10000000000 | .returns = 10 | .calls = 10 | .noise_ns = 0 |
+		.histogram = [{ ge_ns: 999999999, lt_ns: 1000000001, count: 10 }] |
+		.self_ns = (if .name == "emulated_deep3" then 10000000000 else 1000000 end) |
+		.on_cpu_ns = 2000000000 | .queued_ns = 0 | .blocked_ns = 8000000000)' "$saved" >"$saved.known"
+	fsn stats g --diff "$saved.known"
+	assert_eq "$(sed -n '2,3p' <<<"$output" | sed -E 's/-?[0-9.]+ [mun]?s\b/N/g')" \
+		"emulated_deep3 is faster: N per call instead of N (noise N), N in 10 calls
+    of that N on a CPU, N blocked"
 	fsn detach g
 }
 

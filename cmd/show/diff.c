@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Compares two readings by function (--diff), and checks conditions on their metrics (--fail-if).
-#include <ctype.h>
-#include <errno.h>
+// Compares two readings by function (--diff).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,16 +78,18 @@ static void snapshot_func(const struct report_group *rg, const struct types *typ
 	const struct stats_func *f, struct saved_func *out)
 {
 	struct group_func func = group_func(rg->s->group, f->fn);
+	struct hist_bucket buckets[FSN_HIST_CNT];
+	size_t cnt = 0;
 
 	out->name = xstrdup(func.name);
 	out->library = xstrdup(func.library);
 	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
 	for (unsigned int i = 0; f->bucket && i < FSN_HIST_CNT; i++) {
-		uint64_t ge, lt;
-
-		hist_bounds(i, &ge, &lt);
-		moments_add(&out->durations, ge, lt, f->bucket[i]);
+		hist_bounds(i, &buckets[cnt].ge_ns, &buckets[cnt].lt_ns);
+		buckets[cnt].cnt = f->bucket[i];
+		cnt += !!f->bucket[i];
 	}
+	moments_of(buckets, cnt, &out->durations);
 	rows_snapshot(rg, types, f, out);
 }
 
@@ -188,16 +188,17 @@ static int compare_changes(const void *a, const void *b)
 }
 
 struct diffing {
-	struct report_group *rg;
 	const struct stats_choice *choice;
+	struct diff_func *func;
 	size_t cnt;
+	struct diff_parts *parts; /* owns the functions of .func, if they are made from keys */
 };
 
 static void diff_add(struct diffing *d, const struct saved_func *before,
 	const struct saved_func *after)
 {
-	d->rg->diff = array_grow(d->rg->diff, d->cnt, sizeof(*d->rg->diff));
-	d->rg->diff[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
+	d->func = array_grow(d->func, d->cnt, sizeof(*d->func));
+	d->func[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
 }
 
 /* --- by key: of each key's calls a function is made ------------------------------------------- */
@@ -215,6 +216,21 @@ void diff_parts_free(struct diff_parts *parts)
 	}
 }
 
+#define FRAME_SEPARATOR " > "
+
+/* Returns the frames of a stack in one line: its number means nothing in another group. */
+static char *stack_line(const char *names)
+{
+	struct out text = {};
+
+	for (; *names; names += strlen(names) + 1) {
+		out_str(&text, text.len ? FRAME_SEPARATOR : "");
+		out_str(&text, names);
+	}
+	out_char(&text, '\0');
+	return text.buf;
+}
+
 /* Makes a function of the calls of @row in @f, by the keys of @c. */
 static void part_make(const struct saved_func *f, const struct saved_row *row,
 	const struct stats_choice *c, struct saved_func *ret)
@@ -228,7 +244,8 @@ static void part_make(const struct saved_func *f, const struct saved_row *row,
 		struct saved_part *to = &ret->rows->part[ret->rows->part_cnt++];
 
 		to->key = xstrdup(c->by[i]);
-		to->value = xstrdup(part ? part->value : "-");
+		to->value = part && part->stack ? stack_line(part->stack)
+						: xstrdup(part ? part->value : "-");
 		to->name = part && part->name ? xstrdup(part->name) : NULL;
 	}
 	saved_row_add(&ret->figures, &row->figures);
@@ -242,18 +259,41 @@ static void add_part(void *to, const void *from)
 	saved_func_done(&part);
 }
 
+/*
+ * Gives a part the moments of the widest spread that its calls can have: rows have no histogram. The
+ * squares of their deviations add up to at most those of the function, and to at most those of calls
+ * that took either no time or the longest.
+ */
+static void part_spread(const struct saved_func *f, struct saved_func *part)
+{
+	double cnt = (double)figure_or_0(&part->figures, FIGURE_RETURNS);
+	double sum = (double)figure_or_0(&part->figures, FIGURE_TOTAL), squares, most;
+	const struct moments *all = &f->durations;
+
+	if (!(cnt >= 1) || !(all->cnt >= 1))
+		return;
+	squares = all->squares - all->sum * all->sum / all->cnt;
+	most = sum * ((double)figure_or_0(&part->figures, FIGURE_MAX) - sum / cnt);
+	part->durations = (struct moments) { cnt, sum,
+		sum * sum / cnt + (most < squares ? most : squares), 0, UINT64_MAX };
+	figure_set(&part->figures, FIGURE_NOISE, figure_known(&f->figures, FIGURE_NOISE),
+		figure_or_0(&f->figures, FIGURE_NOISE));
+}
+
 /* Makes the parts of a function: its rows, sorted, with equal keys merged. */
 static struct diff_parts *parts_make(struct diffing *d, const struct saved_func *f)
 {
 	struct diff_parts *parts = xcalloc(1, sizeof(*parts));
 
-	parts->next = d->rg->diff_parts;
-	d->rg->diff_parts = parts;
+	parts->next = d->parts;
+	d->parts = parts;
 	parts->func = xcalloc((f ? f->row_cnt : 0) + 1, sizeof(*parts->func));
 	for (; f && parts->cnt < f->row_cnt; parts->cnt++)
 		part_make(f, &f->rows[parts->cnt], d->choice, &parts->func[parts->cnt]);
 	parts->cnt = rows_group(
 		parts->func, parts->cnt, sizeof(*parts->func), compare_parts, add_part);
+	for (size_t i = 0; i < parts->cnt; i++)
+		part_spread(f, &parts->func[i]);
 	return parts;
 }
 
@@ -288,7 +328,7 @@ static void diff_one(
 void diff_make(struct report_group *rg, const struct saved_group *before,
 	const struct saved_group *after, const struct stats_choice *choice)
 {
-	struct diffing d = { rg, choice, 0 };
+	struct diffing d = { .choice = choice };
 
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *now = &after->funcs[i], *old = NULL;
@@ -304,7 +344,9 @@ void diff_make(struct report_group *rg, const struct saved_group *before,
 			diff_one(&d, old, NULL);
 	}
 	if (d.cnt)
-		qsort(rg->diff, d.cnt, sizeof(*rg->diff), compare_changes);
+		qsort(d.func, d.cnt, sizeof(*d.func), compare_changes);
+	rg->diff = d.func;
+	rg->diff_parts = d.parts;
 	rg->diff_all = d.cnt;
 	rg->diff_cnt = choice->top && choice->top < d.cnt ? choice->top : d.cnt;
 }
@@ -312,16 +354,6 @@ void diff_make(struct report_group *rg, const struct saved_group *before,
 /* --- slower, or more calls? ----------------------------------------------------------------- */
 
 #define ERRORS_OF_NOISE 3 /* standard errors of the difference of two means */
-
-/* By Newton's method, which falls until it is exact: libm is not linked for this alone. */
-static double square_root(double x)
-{
-	double root = x > 1 ? x : 1, next;
-
-	while ((next = (root + x / root) / 2) < root)
-		root = next;
-	return root;
-}
 
 bool diff_time(const struct diff_func *d, struct diff_time *ret)
 {
@@ -348,41 +380,212 @@ bool diff_time(const struct diff_func *d, struct diff_time *ret)
 	ret->more_ns = (calls - calls_was) * ret->mean_was_ns;
 	ret->slower_ns = calls * (ret->mean_ns - ret->mean_was_ns);
 	ret->beyond_noise = fabs(ret->mean_ns - ret->mean_was_ns) > ret->noise_ns;
+	ret->median_beyond = d->after->durations.median_ge_ns > d->before->durations.median_lt_ns ||
+		d->after->durations.median_lt_ns < d->before->durations.median_ge_ns;
 	return true;
 }
 
-void diff_summary(const struct report_group *rg, FILE *f)
+/* --- what has changed, in words: functions, and why: their waits and keys ----------------------- */
+
+#define CAUSES 3   /* functions, and keys of each */
+#define SLIGHT 0.1 /* of the greatest change: others are not causes */
+
+/* A function, or the part with a key, and how much time more all its calls take. */
+struct cause {
+	const struct diff_func *d;
+	struct diff_time time;
+	double more_ns;
+};
+
+/* Returns how much longer the calls are now by one of their times. */
+static double slower_by(const struct diff_func *d, enum figure_id id)
 {
-	char was[TEXT_NUM_LEN], is[TEXT_NUM_LEN], noise[TEXT_NUM_LEN], all[TEXT_NUM_LEN];
-	const struct diff_func *most = NULL;
-	struct diff_time time, top = {};
-	_cleanup_free_ char *name = NULL;
+	const struct figures *was = &d->before->figures, *is = &d->after->figures;
+
+	return (double)is->value[id].n -
+		(double)was->value[id].n / was->value[FIGURE_RETURNS].n * is->value[FIGURE_RETURNS].n;
+}
+
+/* Keeps the greatest, in order. */
+static void cause_add(struct cause causes[static CAUSES + 1], struct cause new)
+{
+	size_t i = CAUSES;
+
+	for (; i && (!causes[i - 1].d || fabs(causes[i - 1].more_ns) < fabs(new.more_ns)); i--)
+		causes[i] = causes[i - 1];
+	causes[i] = new;
+}
+
+static bool is_cause(const struct cause *causes, size_t i)
+{
+	return causes[i].d && fabs(causes[i].more_ns) >= SLIGHT * fabs(causes[0].more_ns);
+}
+
+#define FRAMES 3 /* of a stack in a line */
+
+static const char *innermost(const char *frames)
+{
+	const char *at[FRAMES] = {}, *next = frames;
+	size_t cnt = 0;
+
+	for (; (next = strstr(next, FRAME_SEPARATOR)); next += strlen(FRAME_SEPARATOR))
+		at[cnt++ % FRAMES] = next;
+	return cnt < FRAMES ? frames : at[cnt % FRAMES] + strlen(FRAME_SEPARATOR);
+}
+
+static void print_keys(const struct diff_func *d, const char *separator, FILE *f)
+{
+	const struct saved_func *func = d->after ? d->after : d->before;
+
+	for (size_t i = 0; i < func->rows->part_cnt; i++) {
+		const struct saved_part *part = &func->rows->part[i];
+		const char *text = saved_part_text(part), *from = text;
+		_cleanup_free_ char *value = NULL;
+
+		if (!strcmp(part->key, "stack"))
+			from = innermost(text);
+		value = text_escape(from);
+		fprintf(f, "%s%s=%s%s", separator, part->key, from == text ? "" : "... > ", value);
+		separator = " ";
+	}
+}
+
+static void print_growth(double ns, uint64_t calls, FILE *f)
+{
+	char buf[TEXT_NUM_LEN];
+
+	fprintf(f, "%c%s in %s\n", ns < 0 ? '-' : '+', text_duration((uint64_t)fabs(ns), buf),
+		counted(calls, "call", "calls").text);
+}
+
+static void print_means(const struct diff_time *time, FILE *f)
+{
+	char was[TEXT_NUM_LEN], is[TEXT_NUM_LEN], noise[TEXT_NUM_LEN];
+
+	fprintf(f, "%s per call instead of %s (noise %s), ",
+		text_duration((uint64_t)time->mean_ns, is),
+		text_duration((uint64_t)time->mean_was_ns, was),
+		text_duration((uint64_t)time->noise_ns, noise));
+}
+
+/* The mean of a few long calls can hide what all others do. */
+static void print_medians(const struct diff_func *d, FILE *f)
+{
+	uint64_t p50_was = figure_or_0(&d->before->figures, FIGURE_P50);
+	uint64_t p50 = figure_or_0(&d->after->figures, FIGURE_P50);
+	char was[TEXT_NUM_LEN], is[TEXT_NUM_LEN];
+
+	fprintf(f, " is %s by the median: %s instead of %s; mean ", p50 > p50_was ? "slower" : "faster",
+		text_duration(p50, is), text_duration(p50_was, was));
+}
+
+/* In which of their times the calls of a function are slower. */
+static void explain_times(const struct cause *cause, FILE *f)
+{
+	static const struct {
+		enum figure_id id;
+		const char *name;
+	} times[] = { { FIGURE_SELF, "of its own" }, { FIGURE_ON_CPU, "on a CPU" },
+		{ FIGURE_QUEUED, "waiting for a CPU" }, { FIGURE_BLOCKED, "blocked" } };
+	double calls = (double)cause->d->after->figures.value[FIGURE_RETURNS].n, ns;
+	const char *separator = "    of that ";
+	char buf[TEXT_NUM_LEN];
+
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		if (!both_known(cause->d, times[i].id))
+			continue;
+		ns = slower_by(cause->d, times[i].id);
+		/* A function that calls none of the others has no time but its own. */
+		if (times[i].id == FIGURE_SELF && fabs(ns - cause->time.slower_ns) < 1)
+			continue;
+		if (fabs(ns) <= SLIGHT * fabs(cause->time.slower_ns))
+			continue;
+		fprintf(f, "%s%c%s %s", separator, ns < 0 ? '-' : '+',
+			text_duration((uint64_t)(fabs(ns) / calls), buf), times[i].name);
+		separator = ", ";
+	}
+	fputs(*separator == ',' ? "\n" : "", f);
+}
+
+/* The keys of a function whose calls take most time more, by their number or by the time of each. */
+static void explain_keys(const struct report_group *rg, const struct cause *cause, FILE *f)
+{
+	struct cause causes[CAUSES + 1] = {};
+	struct stats_choice by = {};
+	struct diffing parts = { .choice = &by };
+
+	for (size_t i = 0; i < rg->keys.key_cnt; i++)
+		by.by[by.by_cnt++] = rg->keys.key[i];
+	if (!by.by_cnt || !cause->d->before->row_cnt || !cause->d->after->row_cnt)
+		return;
+	diff_by_keys(&parts, cause->d->before, cause->d->after);
+	for (size_t i = 0; i < parts.cnt; i++) {
+		struct cause c = { .d = &parts.func[i] };
+
+		diff_time(c.d, &c.time);
+		c.more_ns = (c.d->after ? (double)figure_or_0(&c.d->after->figures, FIGURE_TOTAL) : 0) -
+			(c.d->before ? (double)figure_or_0(&c.d->before->figures, FIGURE_TOTAL) : 0);
+		cause_add(causes, c);
+	}
+	for (size_t i = 0; i < CAUSES && is_cause(causes, i); i++) {
+		const struct cause *c = &causes[i];
+		uint64_t calls = c->d->after ? figure_or_0(&c->d->after->figures, FIGURE_CALLS) : 0;
+
+		print_keys(c->d, "    ", f);
+		fputs(": ", f);
+		if (!c->d->before || !c->d->after)
+			fprintf(f, "%s, ", diff_status(c->d));
+		else if (fabs(c->time.slower_ns) > fabs(c->time.more_ns))
+			print_means(&c->time, f);
+		else
+			fprintf(f, "%s before, ",
+				counted(figure_or_0(&c->d->before->figures, FIGURE_CALLS), "call",
+					"calls")
+					.text);
+		print_growth(c->more_ns, calls, f);
+	}
+	diff_parts_free(parts.parts);
+	free(parts.func);
+}
+
+void diff_summary(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	struct cause causes[CAUSES + 1] = {};
 	bool judged = false, others = false;
 
 	for (size_t i = 0; i < rg->diff_all; i++) {
-		if (!diff_time(&rg->diff[i], &time)) {
-			others |= both_known(&rg->diff[i], FIGURE_RETURNS);
+		struct cause c = { .d = &rg->diff[i] };
+
+		if (!diff_time(c.d, &c.time)) {
+			others |= both_known(c.d, FIGURE_RETURNS);
 			continue;
 		}
 		judged = true;
-		if (!time.beyond_noise || (most && fabs(time.slower_ns) <= fabs(top.slower_ns)))
-			continue;
-		most = &rg->diff[i];
-		top = time;
+		/* A caller is not the cause that a function is slower. */
+		c.more_ns = both_known(c.d, FIGURE_SELF) ? slower_by(c.d, FIGURE_SELF) : c.time.slower_ns;
+		if (c.time.beyond_noise || c.time.median_beyond)
+			cause_add(causes, c);
 	}
-	if (judged && !most)
+	if (judged && !causes[0].d)
 		fprintf(f, "no %s differs beyond noise\n",
 			others ? "mean of two or more calls" : "function's mean");
-	if (!most)
-		return;
-	name = text_escape(most->after->name);
-	fprintf(f, "%s is %s: %s per call instead of %s (noise %s), %c%s in %llu calls\n", name,
-		top.slower_ns > 0 ? "slower" : "faster",
-		text_duration((uint64_t)top.mean_ns, is),
-		text_duration((uint64_t)top.mean_was_ns, was),
-		text_duration((uint64_t)top.noise_ns, noise), top.slower_ns > 0 ? '+' : '-',
-		text_duration((uint64_t)fabs(top.slower_ns), all),
-		(unsigned long long)most->after->figures.value[FIGURE_RETURNS].n);
+	for (size_t i = 0; i < CAUSES && is_cause(causes, i); i++) {
+		const struct cause *c = &causes[i];
+		_cleanup_free_ char *name = text_escape(c->d->after->name);
+
+		fputs(name, f);
+		if (r->choice->by_cnt)
+			print_keys(c->d, " ", f);
+		if (c->time.beyond_noise)
+			fprintf(f, " is %s: ", c->time.slower_ns > 0 ? "slower" : "faster");
+		else
+			print_medians(c->d, f);
+		print_means(&c->time, f);
+		print_growth(c->time.slower_ns, c->d->after->figures.value[FIGURE_RETURNS].n, f);
+		explain_times(c, f);
+		if (!r->choice->by_cnt)
+			explain_keys(rg, c, f);
+	}
 }
 
 /* --- the view ------------------------------------------------------------------------------- */
@@ -414,6 +617,15 @@ bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_perce
 /* Percentiles are known by eighths of an octave: within that they have not changed. */
 #define LOUD 12.5
 
+static bool is_within_noise(const struct diff_func *d, enum figure_id id)
+{
+	struct diff_time time;
+
+	if ((id != FIGURE_AVG && id != FIGURE_P50) || !diff_time(d, &time))
+		return false;
+	return !(id == FIGURE_AVG ? time.beyond_noise : time.median_beyond);
+}
+
 static void fill_change(
 	struct grid *grid, const struct report *r, const struct diff_func *d, enum figure_id id)
 {
@@ -433,6 +645,7 @@ static void fill_change(
 		grid_text(grid, diff_status(d));
 	else
 		grid_real(grid, CELL_CHANGE, both, change);
+	grid_about(grid, both && is_within_noise(d, id));
 	grid_real(grid, CELL_CHANGE, both, change);
 	grid_text(grid, diff_status(d));
 	if (fabs(change) >= LOUD && id != FIGURE_CALLS)
@@ -457,400 +670,4 @@ void fill_diff(struct grid *grid, const struct report *r, const struct report_gr
 			if (worth_a_row(rg->diff[i].before, ids[k]) ||
 				worth_a_row(rg->diff[i].after, ids[k]))
 				fill_change(grid, r, &rg->diff[i], ids[k]);
-}
-
-/* --- conditions, for scripts that must fail when one holds --------------------------------------- */
-
-static const struct {
-	const char *text;
-	enum check_op op;
-} ops[] = { { ">=", CHECK_GE }, { "<=", CHECK_LE }, { "!=", CHECK_NE },
-	{ "==", CHECK_EQ }, { ">", CHECK_GT }, { "<", CHECK_LT }, { "=", CHECK_EQ } };
-
-/* "p99" or "p99_ns". */
-static bool find_figure(const char *name, size_t len, enum figure_id *ret_id)
-{
-	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
-		const struct figure *f = &figures[id];
-
-		if (f->place[USE_SAVED].at &&
-			((len == strlen(f->word) && !strncmp(f->word, name, len)) ||
-				(len == strlen(f->key) && !strncmp(f->key, name, len)))) {
-			*ret_id = id;
-			return true;
-		}
-	}
-	return false;
-}
-
-static int unknown_figure(const char *text, struct err *err)
-{
-	enum figure_id ids[FIGURE_CNT];
-	const char *words[FIGURE_CNT];
-	size_t cnt = figure_list(USE_SAVED, ids);
-	char buf[WORDS_LEN];
-
-	for (size_t i = 0; i < cnt; i++)
-		words[i] = figures[ids[i]].word;
-	err_set(err, -EINVAL, "--fail-if '%s' does not start with a metric of stats",
-		text);
-	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
-}
-
-static bool is_by_key(enum figure_id id)
-{
-	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
-}
-
-/* Percentiles by key are known only for GPU activity. */
-static bool is_percentile_by_key(const struct check *c)
-{
-	return c->of_cnt && FIGURE_BIT(c->figure) & FIGURE_SPREAD;
-}
-
-/* One "KEY=VALUE" of @len bytes. */
-static bool parse_key(const char *at, size_t len, struct check_key *ret)
-{
-	const char *value = memchr(at, '=', len);
-	size_t key_len = value ? (size_t)(value - at) : 0;
-
-	if (key_len > 4 && !strncmp(at, "arg:", 4)) {
-		at += 4;
-		len -= 4;
-		key_len -= 4;
-	}
-	if (!key_len || key_len >= sizeof(ret->key) || len - key_len - 1 >= sizeof(ret->value))
-		return false;
-	memcpy(ret->key, at, key_len);
-	ret->key[key_len] = '\0';
-	memcpy(ret->value, value + 1, len - key_len - 1);
-	ret->value[len - key_len - 1] = '\0';
-	return true;
-}
-
-/* Up to a comma or a bracket that is not of a key, as "desc->dims[0]" has them. */
-static size_t part_len(const char *at)
-{
-	size_t len = strcspn(at, ",[]");
-
-	while (at[len] == '[') {
-		len += strcspn(at + len, "]");
-		len += at[len] ? 1 + strcspn(at + len + 1, ",[]") : 0;
-	}
-	return len;
-}
-
-/* Parses "[KEY=VALUE,KEY=VALUE]", which is optional; *@rest then points past it. */
-static int parse_keys(const char **rest, struct check *check, struct err *err)
-{
-	const char *at = *rest + 1;
-	bool more = **rest == '[';
-
-	while (more) {
-		size_t len = part_len(at);
-
-		if (!at[len] || check->of_cnt == FSN_KEYS ||
-			!parse_key(at, len, &check->of[check->of_cnt++]))
-			return err_set(err, -EINVAL,
-				"--fail-if '%s' has no [KEY=VALUE] or up to %d with commas between them",
-				check->text, FSN_KEYS);
-		more = at[len] == ',';
-		at += len + 1;
-		*rest = at;
-	}
-	if (check->of_cnt && !is_by_key(check->figure))
-		return err_set(err, -EINVAL, "--fail-if '%s': %s is not known by key",
-			check->text, figures[check->figure].word);
-	return 0;
-}
-
-static int parse_percent(
-	const char *text, size_t len, struct check *check, struct err *err)
-{
-	char number[32], *end;
-
-	check->relative = true;
-	if (len < sizeof(number)) {
-		snprintf(number, sizeof(number), "%.*s", (int)len, text);
-		check->percent = strtod(number, &end);
-		if (end != number && !*end && isfinite(check->percent) &&
-			!strpbrk(number, "xXpP \t"))
-			return 0;
-	}
-	return err_set(err, -EINVAL, "'%s' is not a number of percent", text);
-}
-
-static int parse_value(const char *text, struct check *check, struct err *err)
-{
-	size_t len = strlen(text);
-	char *end;
-
-	if (len && text[len - 1] == '%')
-		return parse_percent(text, len - 1, check, err);
-	if (figures[check->figure].unit == UNIT_NS)
-		return duration_parse(text, &check->value, err);
-	if (figures[check->figure].unit == UNIT_BYTES && !size_parse(text, &check->value))
-		return 0;
-	errno = 0;
-	check->value = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno)
-		return err_set(err, -EINVAL, "'%s' is not a whole number", text);
-	return 0;
-}
-
-int check_parse(const char *text, struct check *ret_check, struct err *err)
-{
-	struct check check = { .text = text };
-	size_t name_len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_"), i;
-	const char *rest = text + name_len;
-	int code;
-
-	if (!find_figure(text, name_len, &check.figure))
-		return unknown_figure(text, err);
-	code = parse_keys(&rest, &check, err);
-	if (code)
-		return code;
-	rest += strspn(rest, " ");
-	for (i = 0; i < ARRAY_SIZE(ops); i++)
-		if (!strncmp(rest, ops[i].text, strlen(ops[i].text)))
-			break;
-	if (i == ARRAY_SIZE(ops))
-		return err_set(
-			err, -EINVAL, "--fail-if '%s' lacks one of > >= < <= = !=", text);
-	check.op = ops[i].op;
-	rest += strlen(ops[i].text);
-	rest += strspn(rest, " ");
-	code = parse_value(rest, &check, err);
-	if (code)
-		return err_wrap(err, "--fail-if '%s'", text);
-	*ret_check = check;
-	return 0;
-}
-
-/* True if the group has the keys of @c. Keys without read permission are reported by the check. */
-static bool group_has_keys(const struct report_group *rg, const struct check *c)
-{
-	for (size_t i = 0; i < c->of_cnt; i++)
-		if (group_keys_find(&rg->keys, c->of[i].key) < 0)
-			return false;
-	return true;
-}
-
-int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,
-	struct err *err)
-{
-	for (size_t k = 0; k < cnt; k++) {
-		bool found = false, known = false, spread = !is_percentile_by_key(&checks[k]);
-
-		for (size_t i = 0; i < r->cnt; i++)
-			if (group_has_keys(&r->group[i], &checks[k])) {
-				found = true;
-				known |= r->group[i].s->keys_known;
-				spread |= group_info(r->group[i].s->group).gpu;
-			}
-		if (found && !spread)
-			return err_set(err, -ERR_USAGE,
-				"--fail-if '%s': %s by key is known only for GPU activity",
-				checks[k].text, figures[checks[k].figure].word);
-		if (!checks[k].of_cnt || !r->cnt || known)
-			continue;
-		if (found)
-			return err_set(err, -EACCES,
-				"--fail-if '%s': keys are for the owner of the group to read",
-				checks[k].text);
-		return err_set(err, -ERR_USAGE, "--fail-if '%s': no group has such a key",
-			checks[k].text);
-	}
-	return 0;
-}
-
-/* --- checks by key --------------------------------------------------------------------------- */
-
-/* Compares numbers by value: "0x10" equals "16". */
-static bool part_is(const struct saved_part *part, const char *value)
-{
-	char *has_end, *end;
-	long long has, wanted;
-
-	if (!strcmp(part->value, value) || (part->name && !strcmp(part->name, value)))
-		return true;
-	errno = 0;
-	has = strtoll(part->value, &has_end, 0);
-	wanted = strtoll(value, &end, 0);
-	return !errno && has_end != part->value && !*has_end && end != value && !*end &&
-		has == wanted;
-}
-
-static bool row_is(const struct saved_row *row, const struct check *c)
-{
-	for (size_t i = 0; i < c->of_cnt; i++) {
-		const struct saved_part *part = saved_part_find(row, c->of[i].key);
-
-		if (!part || !part_is(part, c->of[i].value))
-			return false;
-	}
-	return true;
-}
-
-/* Sums the rows of @f that match the keys of @c, and names the sum. False if there are none. */
-static bool func_by_keys(const struct saved_func *f, const struct check *c, struct saved_func *ret)
-{
-	const char *begin = strchr(c->text, '['), *end = strchr(c->text, ']');
-	bool found = false, spread = is_percentile_by_key(c);
-	struct stats_spread all = {};
-
-	*ret = (struct saved_func) { .library = f->library };
-	for (size_t i = 0; i < f->row_cnt; i++) {
-		const struct stats_row *now = f->rows[i].now;
-
-		if (!row_is(&f->rows[i], c))
-			continue;
-		found = true;
-		saved_row_add(&ret->figures, &f->rows[i].figures);
-		spread = spread && now && (!now->n.returns || stats_spread_add(&all, now));
-	}
-	if (found && spread && figure_or_0(&ret->figures, FIGURE_RETURNS))
-		figures_of_spread(&all, ret->figures.value[FIGURE_MAX].n, &ret->figures);
-	if (found)
-		ret->name = xasprintf("%s%.*s", f->name, (int)(end - begin + 1), begin);
-	return found;
-}
-
-/* --- judging -------------------------------------------------------------------------------- */
-
-static bool holds(enum check_op op, int order)
-{
-	switch (op) {
-	case CHECK_GT:
-		return order > 0;
-	case CHECK_GE:
-		return order >= 0;
-	case CHECK_LT:
-		return order < 0;
-	case CHECK_LE:
-		return order <= 0;
-	case CHECK_EQ:
-		return order == 0;
-	default:
-		return order != 0;
-	}
-}
-
-static const char *value_text(
-	const struct check *c, uint64_t value, char buf[DURATION_LEN])
-{
-	if (figures[c->figure].unit == UNIT_NS)
-		return duration_format(value, buf);
-	snprintf(buf, DURATION_LEN, "%llu", (unsigned long long)value);
-	return buf;
-}
-
-static bool check_value(const struct globals *g, const struct check *c, const char *group,
-	const struct saved_func *now)
-{
-	uint64_t value = now->figures.value[c->figure].n;
-	char is[DURATION_LEN];
-
-	if (!holds(c->op, (value > c->value) - (value < c->value)))
-		return false;
-	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s (%s)\n", g->command, now->name,
-		group, figures[c->figure].word, value_text(c, value, is), c->text);
-	return true;
-}
-
-bool check_is_share(const struct check *c)
-{
-	return c->relative && (c->figure == FIGURE_ON_CPU || c->figure == FIGURE_QUEUED ||
-		c->figure == FIGURE_BLOCKED);
-}
-
-/* The share of the time that is split into on-CPU, runnable and blocked. */
-static bool check_share(const struct globals *g, const struct check *c, const char *group,
-	const struct saved_func *now)
-{
-	const struct figures *f = &now->figures;
-	uint64_t part = f->value[c->figure].n, all = f->value[FIGURE_ON_CPU].n +
-		f->value[FIGURE_QUEUED].n + f->value[FIGURE_BLOCKED].n;
-	char of[DURATION_LEN], whole[DURATION_LEN];
-	double share;
-
-	if (!all)
-		return false;
-	share = 100.0 * (double)part / (double)all;
-	if (!holds(c->op, (share > c->percent) - (share < c->percent)))
-		return false;
-	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s of %s, %.1f %% (%s)\n", g->command,
-		now->name, group, figures[c->figure].word, value_text(c, part, of),
-		value_text(c, all, whole), share, c->text);
-	return true;
-}
-
-static bool check_growth(const struct globals *g, const struct check *c,
-	const char *group, const struct saved_func *was, const struct saved_func *now)
-{
-	char from[DURATION_LEN], to[DURATION_LEN];
-	uint64_t before, after;
-	double change;
-
-	/* New functions have no growth. */
-	if (!was || !figure_known(&was->figures, c->figure))
-		return false;
-	before = was->figures.value[c->figure].n;
-	after = now->figures.value[c->figure].n;
-	change = diff_percent(before, after);
-	if (!holds(c->op, (change > c->percent) - (change < c->percent)))
-		return false;
-	fprintf(stderr, "funcsnoop %s: %s of %s: %s was %s, is %s", g->command, now->name,
-		group, figures[c->figure].word, value_text(c, before, from),
-		value_text(c, after, to));
-	if (isfinite(change))
-		fprintf(stderr, ", %+.1f %%", change);
-	fprintf(stderr, " (%s)\n", c->text);
-	return true;
-}
-
-static bool check_func(const struct globals *g, const struct check *c, bool diff,
-	const struct saved_func *was, const char *group, const struct saved_func *now)
-{
-	_cleanup_free_ char *safe = text_escape(now->name);
-	struct saved_func shown = *now;
-
-	shown.name = safe;
-	if (!figure_known(&now->figures, c->figure))
-		return false;
-	if (c->relative && !diff)
-		return check_share(g, c, group, &shown);
-	return c->relative ? check_growth(g, c, group, was, &shown)
-			   : check_value(g, c, group, &shown);
-}
-
-static bool check_by_keys(const struct globals *g, const struct check *c, bool diff,
-	const struct saved_func *was, const char *group, const struct saved_func *now)
-{
-	struct saved_func part, part_was = {};
-	bool had = was && func_by_keys(was, c, &part_was);
-	bool held = func_by_keys(now, c, &part) &&
-		check_func(g, c, diff, had ? &part_was : NULL, group, &part);
-
-	free(part.name);
-	free(part_was.name);
-	return held;
-}
-
-bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
-	const struct saved_group *before, const struct saved_group *after)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < after->func_cnt; i++) {
-		const struct saved_func *now = &after->funcs[i], *was = NULL;
-
-		if (before)
-			was = saved_func_find(before, now->name, now->library);
-		for (size_t k = 0; k < cnt; k++)
-			any |= checks[k].of_cnt
-				? check_by_keys(g, &checks[k], before, was, after->name, now)
-				: check_func(g, &checks[k], before, was, after->name, now);
-	}
-	return any;
 }

@@ -311,7 +311,7 @@ static int table_group(
 		grid_hide(&grid, FIGURE_TIME);
 	print_head(r, rg, f);
 	if (rg->diff && !(r->view->flags & VIEW_STACKS))
-		diff_summary(rg, f);
+		diff_summary(r, rg, f);
 	view->fill(&grid, r, rg);
 	if (grid.code)
 		return grid.code;
@@ -738,6 +738,7 @@ static void add_time(struct json *j, const struct diff_func *d)
 	json_set_i64(j, "mean_change_ns", (int64_t)(time.mean_ns - time.mean_was_ns));
 	json_set_u64(j, "mean_noise_ns", (uint64_t)time.noise_ns);
 	json_set_bool(j, "beyond_noise", time.beyond_noise);
+	json_set_bool(j, "median_beyond_noise", time.median_beyond);
 	json_close(j, '}');
 }
 

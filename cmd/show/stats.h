@@ -205,14 +205,18 @@ bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_perce
 struct diff_time {
 	double mean_was_ns, mean_ns, noise_ns; /* per call */
 	double more_ns, slower_ns;
-	bool beyond_noise;
+	bool beyond_noise;  /* the means differ */
+	bool median_beyond; /* the medians do */
 };
 
 /* Returns false if a reading lacks the total or a histogram of two calls. */
 bool diff_time(const struct diff_func *d, struct diff_time *ret);
 
-/* Prints a line about the function whose calls have become slower or faster by most, if any. */
-void diff_summary(const struct report_group *rg, FILE *f);
+/*
+ * Prints the up to three functions (with --by, keys) whose calls have become slower or faster by most of
+ * their own time, and for each the times and the keys that made it so.
+ */
+void diff_summary(const struct report *r, const struct report_group *rg, FILE *f);
 
 /*
  * Lists the arguments of --sort; parses one of them. Parsing returns false if @name is not in the

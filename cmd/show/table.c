@@ -293,7 +293,7 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 		snprintf(buf, CELL_LEN, "%.1f", cell->x);
 		return buf;
 	case CELL_CHANGE:
-		snprintf(buf, CELL_LEN, "%+.1f %%", cell->x);
+		snprintf(buf, CELL_LEN, "%s%+.1f %%", cell->about ? "~" : "", cell->x);
 		return buf;
 	case CELL_RATE:
 		return grid_rate(cell->x, buf);

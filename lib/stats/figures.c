@@ -212,13 +212,39 @@ void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt)
 	*ret_lt = *ret_ge + (1ULL << octave);
 }
 
-void moments_add(struct moments *m, uint64_t ge_ns, uint64_t lt_ns, uint64_t cnt)
+/* By Newton's method, which falls until it is exact: libm is not linked for this alone. */
+double square_root(double x)
 {
-	double width = (double)lt_ns - (double)ge_ns, middle = (double)ge_ns + width / 2, n = (double)cnt;
+	double root = x > 1 ? x : 1, next;
 
-	m->cnt += n;
-	m->sum += n * middle;
-	m->squares += n * (middle * middle + width * width / 12);
+	while ((next = (root + x / root) / 2) < root)
+		root = next;
+	return root;
+}
+
+void moments_of(const struct hist_bucket *buckets, size_t cnt, struct moments *ret)
+{
+	struct moments m = {};
+	double rank = 0, error;
+
+	for (size_t i = 0; i < cnt; i++) {
+		double width = (double)buckets[i].lt_ns - (double)buckets[i].ge_ns;
+		double middle = (double)buckets[i].ge_ns + width / 2, n = (double)buckets[i].cnt;
+
+		m.cnt += n;
+		m.sum += n * middle;
+		m.squares += n * (middle * middle + width * width / 12);
+	}
+	/* The rank of the median of all such calls is binomial among these. */
+	error = 3 * square_root(m.cnt) / 2;
+	for (size_t i = 0; i < cnt; i++) {
+		if (rank <= m.cnt / 2 - error || !i)
+			m.median_ge_ns = buckets[i].ge_ns;
+		if (rank < m.cnt / 2 + error)
+			m.median_lt_ns = buckets[i].lt_ns;
+		rank += (double)buckets[i].cnt;
+	}
+	*ret = m;
 }
 
 bool moments_error(const struct moments *m, double *ret_square)

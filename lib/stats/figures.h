@@ -400,12 +400,21 @@ struct saved_row {
 	const struct stats_row *now; /* the row that it was made from (not owned), or NULL */
 };
 
+/* Without libm, which is not linked for this alone. */
+double square_root(double x);
+
+struct hist_bucket {
+	uint64_t ge_ns, lt_ns, cnt;
+};
+
 /* Durations in a histogram, taken as spread evenly in each bucket. */
 struct moments {
 	double cnt, sum, squares;
+	uint64_t median_ge_ns, median_lt_ns; /* bounds of the median, 3 standard errors apart from it */
 };
 
-void moments_add(struct moments *m, uint64_t ge_ns, uint64_t lt_ns, uint64_t cnt);
+/* Stores the moments of the durations in @buckets, which are in order. */
+void moments_of(const struct hist_bucket *buckets, size_t cnt, struct moments *ret);
 
 /*
  * Stores the square of the standard error of the mean, in ns squared. Returns false if there are

@@ -201,20 +201,24 @@ static bool number_of(struct json_object *obj, const char *key, uint64_t *ret)
 
 static int histogram_of(struct json_object *obj, struct saved_func *func)
 {
+	_cleanup_free_ struct hist_bucket *buckets = NULL;
 	struct json_object *list, *bucket;
-	uint64_t ge, lt, cnt;
+	size_t cnt;
 
 	if (!json_object_object_get_ex(obj, "histogram", &list) || !list)
 		return 0;
 	if (!json_object_is_type(list, json_type_array))
 		return -EINVAL;
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	cnt = json_object_array_length(list);
+	buckets = xcalloc(cnt + 1, sizeof(*buckets));
+	for (size_t i = 0; i < cnt; i++) {
 		bucket = json_object_array_get_idx(list, i);
-		if (!number_of(bucket, "ge_ns", &ge) || !number_of(bucket, "lt_ns", &lt) ||
-			!number_of(bucket, "count", &cnt))
+		if (!number_of(bucket, "ge_ns", &buckets[i].ge_ns) ||
+			!number_of(bucket, "lt_ns", &buckets[i].lt_ns) ||
+			!number_of(bucket, "count", &buckets[i].cnt))
 			return -EINVAL;
-		moments_add(&func->durations, ge, lt, cnt);
 	}
+	moments_of(buckets, cnt, &func->durations);
 	return 0;
 }
 
