@@ -64,6 +64,7 @@ struct shed {
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* functions that were left out before */
+	bool first; /* the first span of a COMMAND */
 	bool over; /* the group is gone, or links cannot be replaced */
 };
 
@@ -610,11 +611,16 @@ static size_t choose(struct shed *s, const struct budget_span *span)
 	return cnt;
 }
 
-/* A burst may cost up to the share of a full span, so that rarely called functions are kept. */
+/*
+ * A burst may cost up to the share of a full span, so that rarely called functions are kept. A COMMAND
+ * that uses less CPU time than a span is traced completely.
+ */
 static uint64_t harm_ns(const struct shed *s)
 {
 	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
 
+	if (s->first)
+		return UINT64_MAX;
 	return ns > HARM_MIN ? ns : HARM_MIN;
 }
 
@@ -636,6 +642,7 @@ void shed_step(struct shed *s)
 	s->looked_ns = now;
 	span = read_span(s);
 	ended = span_has_ended(&span);
+	s->first &= !ended;
 	if ((ended || span.cost_ns >= harm_ns(s)) && budget_is_over(&span, s->share)) {
 		if (choose(s, &span)) {
 			code = remove_probes(s);
@@ -757,6 +764,7 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 	s->draft = draft;
 	s->share = opts->budget.share;
 	s->price = *price;
+	s->first = opts->unborn;
 	if (opts->filter.pid_cnt)
 		load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
 	else
