@@ -546,6 +546,64 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	holds_only ""
 }
 
+# The process that replaces links is killed while it does. The kernel can leave breakpoints in place.
+@test "overhead: a handover whose process is killed is repeated, and calls have times again" {
+	local own=$BATS_TEST_TMPDIR/own-turns pid at
+
+	need_tool strace
+	[[ $(link_of) == session ]] || skip "no session links"
+	cp "$FIX/turns" "$own"
+	at=$((16#$(nm "$own" | awk '$3 == "turn_hot0" { print $1 }')))
+	start_bg run strace -f --seccomp-bpf -o "$BATS_TEST_TMPDIR/strace" -e trace=unlinkat \
+		-e inject=unlinkat:delay_enter=20ms "$FUNCSNOOP" run g turn_kept turn_nested turn_long 'turn_hot*' \
+		--lib "$own" --output "$BATS_TEST_TMPDIR/json" --json
+	poll_until -t 120 grep -q "attached to" "$(bg_err run)"
+	pid=$(pgrep -P "$(bg_pid run)" -x funcsnoop)
+	start_bg turns "$own" 120
+	kill_handover "$pid"
+	TIMED=$(timed)
+	poll_until -t 30 has_new_times
+	poll_until -t 30 no_breakpoint "$(bg_pid turns)" "$(code_at "$(bg_pid turns)" "$own" "$at")"
+	stop_bg turns
+	cp "$(bg_out turns)" "$BATS_TEST_TMPDIR/own"
+	kill -INT "$pid"
+	wait_bg run
+	assert_stderr_match "more functions? left out meanwhile: 'turn_hot"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
+	assert_json '[.[0].functions[] | select(.name | test("hot") | not) | .calls == .returns + .untimed,
+		.in_flight == 0, .abandoned == 0] | unique' '[true]'
+	assert_json '.[0].health.unmatched_returns' 0
+	holds_only ""
+}
+
+# Kills the process that replaces links, after the first new one: one of eight times.
+kill_handover() { # PID of the command
+	local end=$((SECONDS + 60)) apart
+
+	while ((SECONDS < end)); do
+		compgen -G "$FUNCSNOOP_BPFFS/funcsnoop/g-*/link_[1-9]_*" >/dev/null || continue
+		for apart in $(pgrep -P "$1" -x funcsnoop-apart); do
+			kill -KILL "$apart" && return
+		done
+	done
+	fail "no handover in 60 s"
+}
+
+timed() {
+	"$FUNCSNOOP" stats --json | jq '.[0].functions[] | select(.name == "turn_kept").returns'
+}
+
+has_new_times() {
+	(($(timed) > TIMED))
+}
+
+code_at() { # PID FILE ADDRESS: where PID has it
+	local from
+	from=$(awk -v file="$2" '$6 == file && $3 == 0 { sub(/-.*/, "", $1); print $1; exit }' "/proc/$1/maps")
+	printf '%d\n' "$((16#$from + $3))"
+}
+
 # late_kept is called 100 times, late_hot without a pause in between.
 @test "overhead: run removes hot functions of a library that is loaded later" {
 	local dir=$BATS_TEST_TMPDIR

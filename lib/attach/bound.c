@@ -35,7 +35,7 @@
 #define SPAN_MAX S_NS          /* .. unless it lasts this long */
 #define RETURNS_NS  (100 * MS_NS) /* the kernel has removed breakpoints of returns, */
 #define ENTRIES_NS  (500 * MS_NS) /* and all others: else a call could count twice */
-#define HANDOVER_NS (60 * S_NS) /* a handover takes less */
+#define HANDOVER_NS (5 * S_NS) /* a handover takes less, or extend_handover() extends it */
 #define EVEN_MAX    256 /* probes of a link that is replaced only because others are */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
 
@@ -65,6 +65,8 @@ struct shed {
 	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* functions that were left out before */
 	bool first; /* the first span of a COMMAND */
+	unsigned char *gone; /* apart_alloc(): of each function, for slots_unsee() */
+	bool again; /* the process that replaced links was killed */
 	bool over; /* the group is gone, or links cannot be replaced */
 };
 
@@ -201,7 +203,6 @@ struct handing {
 	struct shed *s;
 	size_t replaced; /* links */
 	int code;
-	unsigned char *gone; /* of each function, for slots_unsee() */
 };
 
 struct old_link {
@@ -228,15 +229,15 @@ static bool has_entries(const struct link_multi_info *link)
  * Marks the calls whose returns no probe sees after @link is closed: of left-out functions, and those
  * that started at a session link, because each session link sees only returns of its own calls.
  */
-static void mark_gone(struct handing *h, const struct link_multi_info *link)
+static void mark_gone(const struct handing *h, const struct link_multi_info *link)
 {
 	for (uint32_t i = 0; i < link->cnt; i++) {
 		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
 
 		if (fn < h->s->fn_cnt && is_left_out(h->s, link->cookies[i]))
-			h->gone[fn] = 3;
+			h->s->gone[fn] = 3;
 		else if (fn < h->s->fn_cnt && link->is_session)
-			h->gone[fn] |= 1 << turn_of(link);
+			h->s->gone[fn] |= 1 << turn_of(link);
 	}
 }
 
@@ -466,12 +467,12 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 }
 
 /* Counts the calls in progress whose links are closed. */
-static void unsee_gone(const struct handing *h)
+static void unsee_gone(const struct shed *s)
 {
 	_cleanup_group_ struct group *g = NULL;
 
-	if (!group_open(h->s->fs, h->s->name, true, &g, NULL))
-		(void)!slots_unsee(g, h->gone);
+	if (!group_open(s->fs, s->name, true, &g, NULL))
+		(void)!slots_unsee(g, s->gone);
 }
 
 /*
@@ -502,7 +503,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 	}
 	if (h->replaced > before) {
 		close_all(h->s, old, cnt);
-		unsee_gone(h);
+		unsee_gone(h->s);
 	}
 	free(old);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
@@ -519,13 +520,11 @@ static void hand_over(void *arg)
 
 	int code = list_links(h->s->dir_fd, &names, &cnt);
 
-	h->gone = xcalloc(h->s->fn_cnt + 1, sizeof(*h->gone));
 	for (uint32_t bit = 0; !code && bit < 2; bit++)
 		code = hand_over_turn(h, names, cnt, bit);
 	for (size_t i = 0; i < cnt; i++)
 		free(names[i]);
 	free(names);
-	free(h->gone);
 	h->code = code;
 }
 
@@ -558,9 +557,33 @@ static bool shed_is_there(const struct shed *s)
 	return !fstat(s->dir_fd, &own) && bpffs_is_still(s->fs->fd, s->name, &own);
 }
 
+/*
+ * Called while the process lives that replaces links: if both are killed, times come back soon. The
+ * last store of that process stays.
+ */
+static void extend_handover(void *arg)
+{
+	struct fsn_ctl *ctl = arg;
+	unsigned long long until = __atomic_load_n(&ctl->replaced_ns, __ATOMIC_SEQ_CST);
+
+	if (__atomic_load_n(&ctl->turn, __ATOMIC_SEQ_CST))
+		__atomic_compare_exchange_n(&ctl->replaced_ns, &until,
+			clock_ns(CLOCK_MONOTONIC) + HANDOVER_NS, false, __ATOMIC_SEQ_CST,
+			__ATOMIC_SEQ_CST);
+}
+
+/* Ends a handover whose process was killed, after all of its links are closed. */
+static void mend_killed(const struct shed *s)
+{
+	unsee_gone(s);
+	(void)!breaks_heal(s->dir_fd);
+}
+
+/* Returns -EINTR if the process was killed that replaces links: to be called again later. */
 static int remove_probes(struct shed *s)
 {
 	_cleanup_free_ uint32_t *limits = NULL;
+	struct fsn_ctl *ctl = s->ctl.addr;
 	struct handing *h;
 	int code = bpffs_lock(s->fs, NULL);
 
@@ -573,11 +596,18 @@ static int remove_probes(struct shed *s)
 	h = apart_alloc(sizeof(*h));
 	*h = (struct handing) { .s = s, .code = -EINTR };
 	limits = xcalloc(s->fn_cnt, sizeof(*limits));
+	if (s->again)
+		mend_killed(s);
+	memset(s->gone, 0, s->fn_cnt);
 	/* Before they lose calls: a reader does not know which links are replaced by now. */
 	mark_left_out(s, limits, false);
-	apart_run(hand_over, h, NULL, NULL);
-	code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
-	if (code && !h->replaced)
+	apart_run(hand_over, h, extend_handover, ctl);
+	code = h->code ? h->code : h->replaced || s->again ? 0 : -EOPNOTSUPP;
+	/* The kernel closes its links, or a process does: close_all(). */
+	if (code == -EINTR)
+		__atomic_store_n(&ctl->replaced_ns,
+			clock_ns(CLOCK_MONOTONIC) + RETURNS_NS + ENTRIES_NS, __ATOMIC_SEQ_CST);
+	else if (code && !h->replaced && !s->again)
 		mark_left_out(s, limits, true);
 	apart_free(h, sizeof(*h));
 	bpffs_unlock(s->fs);
@@ -630,33 +660,48 @@ static bool span_has_ended(const struct budget_span *span)
 		(span->wall_ns >= SPAN_NS && span->used_ns >= SPAN_NS);
 }
 
+/* Removes the probes of the chosen functions, and starts a new span. */
+static void leave_out_chosen(struct shed *s)
+{
+	int code = remove_probes(s);
+
+	s->again = code == -EINTR || (s->again && code == -EBUSY);
+	if (!code || s->again)
+		return; /* a span has begun */
+	s->over = code != -EBUSY;
+	/* Their probes are still there. */
+	for (uint32_t i = 0; i < s->fn_cnt; i++)
+		if (!s->was[i])
+			s->funcs[i].limit = LIMIT_NONE;
+	begin_span(s);
+}
+
 void shed_step(struct shed *s)
 {
+	const struct fsn_ctl *ctl = s->ctl.addr;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct budget_span span;
 	bool ended;
-	int code;
 
 	if (s->over || shed_left_ns(s))
 		return;
 	s->looked_ns = now;
+	if (s->again) {
+		if (!ns_until(__atomic_load_n(&ctl->replaced_ns, __ATOMIC_SEQ_CST)))
+			leave_out_chosen(s);
+		return;
+	}
 	span = read_span(s);
 	ended = span_has_ended(&span);
 	s->first &= !ended;
 	if ((ended || span.cost_ns >= harm_ns(s)) && budget_is_over(&span, s->share)) {
 		if (choose(s, &span)) {
-			code = remove_probes(s);
-			s->over = code && code != -EBUSY;
-			/* Their probes are still there. */
-			for (uint32_t i = 0; code && i < s->fn_cnt; i++)
-				if (!s->was[i])
-					s->funcs[i].limit = LIMIT_NONE;
-			if (!code)
-				return; /* a span has begun */
-		} else if (!s->over_share) {
+			leave_out_chosen(s);
+			return;
+		}
+		if (!s->over_share)
 			s->over_share =
 				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
-		}
 		begin_span(s);
 	} else if (ended) {
 		begin_span(s);
@@ -714,6 +759,7 @@ void shed_free(struct shed *s)
 	close_fd(s->pids_fd);
 	free(s->lib_fd);
 	apart_free(s->from, from_size(s->fn_cnt));
+	apart_free(s->gone, s->fn_cnt + 1);
 	free(s->funcs);
 	free(s->shown);
 	free(s->was);
@@ -745,6 +791,7 @@ static struct shed *shed_alloc(const char *name, struct bpffs *fs, uint32_t fn_c
 	*s = (struct shed) { .fs = fs, .fn_cnt = fn_cnt, .dir_fd = -1, .pids_fd = -1 };
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->from = apart_alloc(from_size(fn_cnt));
+	s->gone = apart_alloc(cnt);
 	s->funcs = xcalloc(cnt, sizeof(*s->funcs));
 	s->shown = xcalloc(cnt, sizeof(*s->shown));
 	s->was = xcalloc(cnt, sizeof(*s->was));

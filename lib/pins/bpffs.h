@@ -172,6 +172,15 @@ void breaks_init(breaks_tell_fn tell, void *arg);
 _must_check_ int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd,
 	struct err *err);
 
+/*
+ * Removes breakpoints that no link of the group in @dir_fd uses: a process that is killed while it
+ * makes or closes a link leaves them in place (apart.h).
+ *
+ * Returns 0, also if nothing was recorded or the remaining breakpoints were reported. Returns
+ * -EPERM if the caller lacks permission, or -EINTR if it was interrupted and must be repeated.
+ */
+int breaks_heal(int dir_fd);
+
 /* --- processes that remove groups ----------------------------------------------------------- */
 
 /*

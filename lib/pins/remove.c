@@ -380,15 +380,8 @@ static int heal_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
 	return 0;
 }
 
-/*
- * Removes orphaned breakpoints of a group whose links are gone, but whose writer was killed while
- * it made or closed a link: a process with a fatal signal leaves breakpoints in place (apart.h).
- * Attaching and detaching a probe once removes them, unless another probe uses them.
- *
- * Returns 0, also if nothing was recorded or the remaining breakpoints were reported. Returns
- * -EPERM if the caller lacks permission, or -EINTR if it was interrupted and must be repeated.
- */
-static int breaks_heal(int dir_fd)
+/* Attaching and detaching a probe once removes a breakpoint, unless another probe uses it. */
+int breaks_heal(int dir_fd)
 {
 	__cleanup(breaks_done) struct breaks b = {};
 	_cleanup_free_ pid_t *pids = NULL;
@@ -706,6 +699,17 @@ static void removal_done(struct removal *r)
 	idlist_done(&r->maps);
 }
 
+/* True if the process that replaced links of the group was killed: nothing has ended its turn. */
+static bool handover_was_killed(int dir_fd)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_CTL), BPF_F_RDONLY);
+	struct fsn_ctl ctl;
+	uint32_t zero = 0, cnt;
+
+	return fd >= 0 && !map_check(fd, MAPID_CTL, 0, &cnt) &&
+		!bpf_map_lookup_elem(fd, &zero, &ctl) && ctl.turn;
+}
+
 /*
  * The process that closes links leaves breakpoints if it is killed. A @dead group may already have
  * such breakpoints.
@@ -715,6 +719,7 @@ static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress
 {
 	int code = -EINTR;
 
+	dead |= handover_was_killed(dir_fd);
 	for (int i = 0; code == -EINTR && i < TRIES; i++) {
 		code = unpin_links(dir_fd, r, progress, arg);
 		dead |= code == -EINTR;
