@@ -386,6 +386,9 @@ bool await_step(struct await *w, bool until_found)
 	size_t before = w->attached_cnt;
 	pid_t pid;
 
+	keeper_mind(w->keeper);
+	for (size_t i = 0; i < w->unit_cnt; i++)
+		keeper_mind(w->unit[i].keeper);
 	if (!w->holds)
 		return false;
 	while ((pid = holds_next(w->holds))) {

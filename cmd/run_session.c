@@ -462,6 +462,7 @@ static void look_for_files(struct session *s)
 	struct words groups = { &name, 1 };
 	struct limited *l;
 
+	keeper_mind(s->keeper);
 	for (size_t i = 0; (l = limited_at(s, i)); i++)
 		if (l->shed)
 			shed_step(l->shed);

@@ -41,6 +41,18 @@ start_run() { # NAME ARG...: until it counts
 	nothing_left
 }
 
+# Longer than the lease that the keeper renews.
+@test "run: counts on if its keeper is killed, and removes its group itself" {
+	start_run r "$LIB:fix_add"
+	kill -KILL "$(pgrep -P "$(bg_pid r)" -x funcsnoop-keep)"
+	sleep 6
+	capture "$FIX/call" add 123
+	stop_bg -INT r
+	assert_eq "$status" 0
+	assert_output_match '^fix_add +123 '
+	nothing_left
+}
+
 @test "run: --pid without a group shows what the process does, on and off the CPU and in system calls" {
 	need_fixture waits
 	start_bg w "$FIX/waits" --wait --wait-end lock 20

@@ -207,6 +207,12 @@ _must_check_ int keeper_start(
 	const char *dir, const char *name, struct keeper **ret_keeper, struct err *err);
 
 /*
+ * Called each second or more often: if the keeper was killed, renews the lease in its place. @k may be
+ * NULL.
+ */
+void keeper_mind(struct keeper *k);
+
+/*
  * Removes the group if it exists, waits until its probes are gone, and ends the keeper.
  * Returns the errors of bpffs_remove().
  */

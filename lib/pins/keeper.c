@@ -320,6 +320,8 @@ bool holds_are_settled(const struct holds *h)
 
 struct keeper {
 	pid_t pid;
+	bool killed;
+	uint64_t renewed_ns; /* by the command, after that */
 	int fd; /* the command's end of the pipe */
 	const char *dir;
 	char name[GROUP_NAME_MAX + 1];
@@ -463,6 +465,20 @@ int keeper_start(
 	return code;
 }
 
+void keeper_mind(struct keeper *k)
+{
+	if (!k)
+		return;
+	if (k->pid > 0 && waitpid(k->pid, NULL, WNOHANG) == k->pid) {
+		k->pid = 0;
+		k->killed = true;
+	}
+	if (k->killed && !ns_until(k->renewed_ns + RENEW_MS * 1000000ULL)) {
+		renew(k);
+		k->renewed_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+}
+
 int keeper_finish(struct keeper *k, struct err *err)
 {
 	/* The keeper overwrites this, unless it was killed before. */
@@ -471,6 +487,7 @@ int keeper_finish(struct keeper *k, struct err *err)
 	while (k->pid > 0 && waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	k->pid = 0;
+	k->killed = false;
 	if (k->err->code == -EINTR)
 		return remove_group(k->dir, k->name, err);
 	if (k->err->code && err)
@@ -482,7 +499,7 @@ void keeper_free(struct keeper *k)
 {
 	if (!k)
 		return;
-	if (k->pid > 0)
+	if (k->pid > 0 || k->killed)
 		keeper_finish(k, NULL);
 	close_fd(k->fd);
 	apart_free(k->err, sizeof(*k->err));
