@@ -235,7 +235,7 @@ they lack the arguments of --by and --sum; ty_double has x$"
 }
 
 @test "keys: a name that few functions have for an argument is answered with those of another" {
-	fsn attach files --by path -p $$
+	fsn attach files --by bufsiz -p $$
 	assert_stderr_match '^funcsnoop attach: calls of .* are not broken down: they lack the arguments of --by and --sum; [a-z0-9]+ has ([a-z]+, )*filename(, [a-z]+)*$'
 	fsn detach files
 	fsn attach files --by filename -p $$

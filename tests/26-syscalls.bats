@@ -323,6 +323,28 @@ unlinkat b -
 openat c ENOENT'
 }
 
+@test "syscalls: the table of the preset files names the paths whose calls failed" {
+	local dir=$BATS_TEST_TMPDIR i
+
+	cd "$dir"
+	capture "$FUNCSNOOP" run files -o "$dir/out" -- sh -c "for i in 1 2 3; do
+		for k in 1 2 3 4 5 6; do test -r <no\$k; done; done 2>/dev/null; test -r <no3; true"
+	output=$(<"$dir/out")
+	assert_output_match '^failed: '
+	assert_eq "$(sed -n '/^failed: /,$s/^  //p' <<<"$output" | head -1)" "openat 4: no3"
+	assert_output_match '^  openat 3: no1$'
+	assert_output_match '^  and [0-9]+ more paths: --by path$'
+	capture "$FUNCSNOOP" run files --by path -o "$dir/out" -- sh -c 'test -r <no3; mkdir new'
+	output=$(<"$dir/out")
+	assert_output_match '^FUNCTION +PATH '
+	assert_output_match '^openat +no3 '
+	assert_output_match '^mkdir +new '
+	capture "$FUNCSNOOP" run files -o "$dir/out" -- sh -c 'test -r <a_name_of_more_than_thirty_two_bytes; true'
+	output=$(<"$dir/out")
+	assert_output_match '^  openat 1: a_name_of_more_than_thirty_two_\.\.\.$'
+	assert_output_match '^  --stream --only failed prints whole paths$'
+}
+
 @test "syscalls: the preset syscalls matches strace, and FUNCTIONs select from it" {
 	local st=$BATS_TEST_TMPDIR/strace
 

@@ -162,7 +162,7 @@ hint_table() {
 		%s waited since before the attach; 'funcsnoop stack %d' shows where|run --pid, with threads that sleep|84-run: run: says how many threads have waited since before the attach, and what shows where
 		%s in no call that '%s' saw begin; 'funcsnoop stack %d' shows where|list inflight of a group with --pid|54-inflight: in flight: threads of --pid that wait in no call that was seen are counted
 		use --by %s|run --by process with keys|words of --by that are no key of --key
-		calls of %zu of the %zu functions are not broken down: they lack the arguments of --by and --sum%s|files --by path|26-keys: keys: a name that few functions have for an argument is answered with those of another
+		calls of %zu of the %zu functions are not broken down: they lack the arguments of --by and --sum%s|files --by bufsiz|26-keys: keys: a name that few functions have for an argument is answered with those of another
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
 		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
 		unknown option '-c'; did you mean 'funcsnoop %s'?|-c before a command|58-habits: options of other tracers: the error names what does the same

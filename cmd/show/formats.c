@@ -156,6 +156,62 @@ static void print_failed(const struct report_group *rg, FILE *f)
 	fprintf(f, "%s\n", cnt > NAMED_MAX ? ", ...; --show errors prints all" : "");
 }
 
+struct failed_row {
+	const struct stats_func *f;
+	const struct stats_row *row;
+	uint64_t errors; /* of all rows with this path */
+};
+
+DEFINE_ORDER(compare_paths, struct failed_row,
+	RISING(f->fn) ?: strcmp(stats_row_text(x->row, 0), stats_row_text(y->row, 0)))
+DEFINE_ORDER(compare_failed_rows, struct failed_row,
+	FALLING(errors) ?: strcmp(stats_row_text(x->row, 0), stats_row_text(y->row, 0)))
+
+static void add_errors(void *to, const void *from)
+{
+	((struct failed_row *)to)->errors += ((const struct failed_row *)from)->errors;
+}
+
+/* A key has the first bytes of a longer text. */
+static bool may_be_cut(const struct stats_row *row)
+{
+	return strlen(stats_row_text(row, 0)) == FSN_KEY_TEXT - 1;
+}
+
+/* "  openat 19: /etc/nothing": the paths whose calls failed most, if they are the only key. */
+static void print_failed_paths(const struct report_group *rg, FILE *f)
+{
+	_cleanup_free_ struct failed_row *failed = NULL;
+	size_t cnt = 0, all = 0;
+	bool cut = false;
+
+	if (!rg->s->keys_known || rg->keys.key_cnt != 1 || strcmp(rg->keys.key[0], "path"))
+		return;
+	for (size_t k = 0; k < rg->func_cnt; k++)
+		all += rg->funcs[k]->row_cnt;
+	failed = xcalloc(all + 1, sizeof(*failed));
+	for (size_t k = 0; k < rg->func_cnt; k++)
+		for (size_t i = 0; i < rg->funcs[k]->row_cnt; i++)
+			if (rg->funcs[k]->rows[i].n.errors &&
+				!stats_row_text(&rg->funcs[k]->rows[i], 0)[FSN_KEY_TEXT - 1])
+				failed[cnt++] = (struct failed_row) { rg->funcs[k],
+					&rg->funcs[k]->rows[i], rg->funcs[k]->rows[i].n.errors };
+	cnt = rows_group(failed, cnt, sizeof(*failed), compare_paths, add_errors);
+	qsort(failed, cnt, sizeof(*failed), compare_failed_rows);
+	for (size_t i = 0; i < cnt && i < NAMED_MAX; i++) {
+		_cleanup_free_ char *path = text_escape(stats_row_text(failed[i].row, 0));
+
+		fprintf(f, "  %s %llu: %s%s\n", group_func_title(rg->s->group, failed[i].f->fn),
+			(unsigned long long)failed[i].errors, path,
+			may_be_cut(failed[i].row) ? "..." : "");
+		cut |= may_be_cut(failed[i].row);
+	}
+	if (cnt > NAMED_MAX)
+		fprintf(f, "  and %zu more paths: --by path\n", cnt - NAMED_MAX);
+	if (cut)
+		fputs("  --stream --only failed prints whole paths\n", f);
+}
+
 /* Subtracts calls that cannot be running from @cnts, the calls in flight of each function. */
 static void drop_stale(const struct stats *s, uint64_t *cnts)
 {
@@ -213,6 +269,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 		abandoned += rg->s->funcs[i].abandoned;
 	}
 	print_failed(rg, f);
+	print_failed_paths(rg, f);
 	if (in_flight && r->past) /* the group is about to go */
 		print_in_flight(rg->s, f);
 	else if (in_flight)

@@ -361,6 +361,18 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 	return 0;
 }
 
+/* Finds argument @name; that of paths has different names in system calls. */
+static int find_arg(const struct condition_func *f, const char *name, unsigned char *ret_where,
+	size_t *ret_nth, const char **ret_why)
+{
+	static const char *const paths[] = { "filename", "pathname", "oldname" };
+	int code = condition_arg(f, name, ret_where, ret_nth, ret_why);
+
+	for (size_t i = 0; code && !strcmp(name, "path") && i < ARRAY_SIZE(paths); i++)
+		code = condition_arg(f, paths[i], ret_where, ret_nth, ret_why);
+	return code;
+}
+
 /*
  * Binds @name, part @i of the keys or, with @is_sum, of the sums, to function @f. Returns 0, -ENOENT if
  * the function has no such argument, or -EINVAL with the reason in *@ret_why if it cannot be used.
@@ -404,7 +416,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		ret->what = (unsigned char)name->by;
 		return 0;
 	}
-	code = condition_arg(f, name->name, &ret->where, &nth, ret_why);
+	code = find_arg(f, name->name, &ret->where, &nth, ret_why);
 	if (code)
 		return code;
 	bind_number(f->has_args ? &f->args[nth].value : NULL, ret);
