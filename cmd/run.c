@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ static const struct part {
 
 struct running {
 	pid_t pid;
-	int out_fd, ready_fd; /* -1: not open; .ready_fd has a byte when the part counts */
+	int out_fd, ready_fd; /* -1: not open; .ready_fd has a byte when the part is attached */
 };
 
 static volatile sig_atomic_t told; /* the signal that is to end the parts */
@@ -90,13 +91,13 @@ static int start(const struct options *o, const struct part *part, struct runnin
 {
 	_cleanup_free_ char (*numbers)[16] =
 		xcalloc(o->attach.pids.cnt + 3, sizeof(*numbers));
-	int ready[2] = { -1, -1 };
+	int ready[2] = { -1, -1 }; /* ours, that of the part */
 	sigset_t ends, before;
 	pid_t parent = getpid();
 	char **argv;
 
 	ret_running->out_fd = memfd_create("funcsnoop", MFD_CLOEXEC);
-	if (ret_running->out_fd < 0 || pipe2(ready, O_CLOEXEC))
+	if (ret_running->out_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready))
 		return err_sys(err, -errno, "cannot run a part of the summary");
 	ret_running->ready_fd = ready[0];
 	argv = line_of(o, part, ready[1], numbers);
@@ -134,7 +135,7 @@ static void end_all(const struct running *running, size_t cnt)
 			kill(running[i].pid, SIGINT);
 }
 
-/* Waits until all parts count. Returns false if one has ended instead. */
+/* Waits until all parts are attached. Returns false if one has ended, or a signal came, instead. */
 static bool are_ready(const struct running *running, size_t cnt)
 {
 	char c;
@@ -143,6 +144,31 @@ static bool are_ready(const struct running *running, size_t cnt)
 		if (read(running[i].ready_fd, &c, 1) != 1)
 			return false;
 	return true;
+}
+
+/* Begins the time of all parts, or, without @all_ready, continues them. */
+static void let_go(struct running *running, size_t cnt, bool all_ready)
+{
+	char c;
+
+	for (size_t i = 0; all_ready && i < cnt; i++)
+		(void)!send(running[i].ready_fd, "", 1, MSG_NOSIGNAL);
+	for (size_t i = 0; i < cnt; i++) {
+		if (all_ready)
+			(void)!read(running[i].ready_fd, &c, 1); /* the part closes its end then */
+		close_fd(running[i].ready_fd);
+		running[i].ready_fd = -1;
+	}
+}
+
+static void tell_counting(const struct options *o)
+{
+	char text[TEXT_NUM_LEN];
+
+	if (o->duration_ns)
+		cmd_note(o->g, "counting for %s", text_duration(o->duration_ns, text));
+	else if (!o->command)
+		cmd_note(o->g, "counting until Ctrl-C");
 }
 
 /* Reaps parts that have ended. Returns 0 or the status of one that failed. */
@@ -270,6 +296,7 @@ static int fail(const struct options *o, const struct err *err)
 static int run_parts(struct options *o, struct running *running, struct started *child,
 	struct err *err)
 {
+	bool ready;
 	int code = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
@@ -278,7 +305,11 @@ static int run_parts(struct options *o, struct running *running, struct started 
 		code = start(o, &parts[i], &running[i], err);
 	if (code)
 		end_all(running, ARRAY_SIZE(parts));
-	else if (child->pid && are_ready(running, ARRAY_SIZE(parts))) {
+	ready = !code && are_ready(running, ARRAY_SIZE(parts));
+	let_go(running, ARRAY_SIZE(parts), ready);
+	if (ready)
+		tell_counting(o);
+	if (child->pid && ready) {
 		started_forward_signals(child);
 		if (started_go(child, err))
 			started_ended(child);
@@ -293,7 +324,6 @@ static int run_summary(struct options *o)
 	struct running running[ARRAY_SIZE(parts)];
 	_cleanup_started_ struct started child = STARTED_NONE;
 	struct idle *idle = NULL;
-	char text[TEXT_NUM_LEN];
 	struct err err = {};
 	int status, ended = 0;
 
@@ -304,11 +334,8 @@ static int run_summary(struct options *o)
 		leave_stdout();
 	sigaction(SIGINT, &action, &before[0]);
 	sigaction(SIGTERM, &action, &before[1]);
-	if (!o->duration_ns && !o->command)
-		cmd_note(o->g, "until Ctrl-C");
-	if (o->duration_ns)
-		cmd_note(o->g, "for %s, after the probes of three groups are attached",
-			text_duration(o->duration_ns, text));
+	if (!o->command || o->duration_ns)
+		cmd_note(o->g, "attaching the probes of three groups");
 	if (!o->command) {
 		print_processes(o);
 		idle = idle_new(o->attach.pids.of, o->attach.pids.cnt);
@@ -320,7 +347,6 @@ static int run_summary(struct options *o)
 		if (!status && !err.code)
 			print_part(&parts[i], &running[i]);
 		close_fd(running[i].out_fd);
-		close_fd(running[i].ready_fd);
 	}
 	fflush(stdout);
 	if (!status && !err.code)

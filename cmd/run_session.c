@@ -519,6 +519,28 @@ static uint64_t time_left(struct session *s, uint64_t end_ns)
 	return left < most ? left : most;
 }
 
+/*
+ * The parts of a summary are of the same time: it begins when the process that has started this one
+ * answers. Without an answer, the time of this part began with its attach.
+ */
+static void begin_together(struct session *s, uint64_t *end_ns)
+{
+	_cleanup_close_ int fd = (int)s->o->ready_fd;
+	_cleanup_group_ struct group *g = NULL;
+	_cleanup_resets_ struct resets *resets = NULL;
+	char go;
+
+	if (write(fd, "", 1) != 1 || read(fd, &go, 1) != 1 || bpffs_lock(&s->fs, NULL))
+		return;
+	if (!group_open(&s->fs, s->o->name, true, &g, NULL)) {
+		resets = resets_new(&g, 1);
+		(void)!stats_reset(resets, 0, NULL, NULL, NULL);
+	}
+	bpffs_unlock(&s->fs);
+	if (*end_ns)
+		*end_ns = clock_ns(CLOCK_MONOTONIC) + s->o->duration_ns;
+}
+
 /* Without COMMAND: waits for a signal or the end of --duration. */
 static bool wait_for_signal(struct session *s, uint64_t end_ns)
 {
@@ -532,10 +554,8 @@ static bool wait_for_signal(struct session *s, uint64_t end_ns)
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	if (s->o->ready_fd) {
-		(void)!write((int)s->o->ready_fd, "", 1);
-		close((int)s->o->ready_fd);
-	}
+	if (s->o->ready_fd)
+		begin_together(s, &end_ns);
 	while (there && (!end_ns || ns_until(end_ns))) {
 		struct timespec ts = timespec_of(time_left(s, end_ns));
 

@@ -88,9 +88,32 @@ three_groups() {
 	fsn run "$own:execute_command" -p "$(bg_pid w)" -d 100ms
 	refute_stderr_match 'counting calls of'
 	fsn run -p "$(bg_pid w)" -d 100ms
-	assert_stderr_match '^funcsnoop run: for 100 ms, after the probes of three groups are attached$'
+	assert_stderr_match '^funcsnoop run: attaching the probes of three groups$'
+	assert_stderr_match '^funcsnoop run: counting for 100 ms$'
 	tell w
 	wait_bg w
+}
+
+# Calls before the answer on --ready-fd are those of other parts' attach.
+@test "run: the parts of a summary begin to count at the same time" {
+	need_tool python3
+	cat >"$BATS_TEST_TMPDIR/part.py" <<-'END'
+		import json, os, signal, socket, subprocess, sys
+		own, other = socket.socketpair()
+		run = subprocess.Popen([sys.argv[1], 'run', 's:getppid', '-p', str(os.getpid()), '--json',
+			'--ready-fd', str(other.fileno())], pass_fds=[other.fileno()], stdout=subprocess.PIPE)
+		other.close()
+		assert own.recv(1) == b'\0'
+		for i in range(5): os.getppid()
+		own.send(b'\0')
+		assert own.recv(1) == b''
+		for i in range(3): os.getppid()
+		run.send_signal(signal.SIGINT)
+		print(json.loads(run.communicate()[0])['groups'][0]['functions'][0]['calls'])
+	END
+	capture python3 "$BATS_TEST_TMPDIR/part.py" "$FUNCSNOOP"
+	assert_output 3
+	holds_only ""
 }
 
 # A thread that sleeps from before the attach until the end makes no call and no wait that counts.
