@@ -500,7 +500,7 @@ static void add_processes(
 		json_set_u64(j, "pid", f->procs[i].pid);
 		json_set_str(j, "comm", f->procs[i].comm);
 		add_cgroup(j, stats_cgroup(rg->whole, &f->procs[i]));
-		figures_of_process(&f->procs[i], f, NULL, &values);
+		figures_of_row(&f->procs[i], f, NULL, &values);
 		json_add_figures(j, USE_PROCESS_DOCUMENT, &values);
 		json_close(j, '}');
 	}
@@ -517,7 +517,7 @@ static void add_ended(struct json *j, const struct stats_func *f)
 		return;
 	}
 	json_set_open(j, "ended", '{');
-	figures_of_process(&f->ended, f, NULL, &values);
+	figures_of_row(&f->ended, f, NULL, &values);
 	json_add_figures(j, USE_PROCESS_DOCUMENT, &values);
 	json_close(j, '}');
 }

@@ -9,27 +9,6 @@
 
 #define BOLD "1"
 
-size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
-	void (*add)(void *to, const void *from))
-{
-	char *at = rows, *last = rows;
-
-	if (!cnt)
-		return 0;
-	qsort(rows, cnt, size, compare);
-	for (size_t i = 1; i < cnt; i++) {
-		at += size;
-		if (!compare(last, at)) {
-			add(last, at);
-			continue;
-		}
-		last += size;
-		if (last != at)
-			memcpy(last, at, size);
-	}
-	return (size_t)(last - (char *)rows) / size + 1;
-}
-
 /* --- functions ----------------------------------------------------------------------------------- */
 
 void func_sum_add(struct stats_func *sum, const struct stats_func *f)
@@ -223,17 +202,16 @@ static size_t take_rows(const struct report_group *rg, const struct stats_func *
 static size_t take_procs(const struct report_group *rg, const struct stats_func *f,
 	struct stats_row *rows, struct stats_row *rest)
 {
-	const struct stats_row ended = { .n = f->ended.n };
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < f->proc_cnt; i++) {
 		struct stats_row row = { .n = f->procs[i].n,
 			.cgroup = stats_cgroup(rg->whole, &f->procs[i]) };
 
-		row.key.word[0] = f->procs[i].cgroup;
+		row.key.word[0] = f->procs[i].cgroup_id;
 		add_one(rows, &cnt, rest, &row);
 	}
-	stats_row_add(rest, &ended);
+	stats_row_add(rest, &f->ended);
 	return cnt;
 }
 

@@ -315,25 +315,19 @@ static void add_rows(struct labels *l, const struct stats_func *f, const struct 
 	stats_row_add(&l->series[0].row, &f->rows_ended);
 }
 
-DEFINE_ORDER(compare_started, struct stats_proc, RISING(start_ns) ?: RISING(pid))
+DEFINE_ORDER(compare_started, struct stats_row, RISING(start_ns) ?: RISING(pid))
 
 /* Processes are sorted by start time, so that a later process displaces no series. */
 static void add_processes(struct labels *l, const struct stats_func *f, size_t most)
 {
-	_cleanup_free_ struct stats_proc *procs = xcalloc(f->proc_cnt + 1, sizeof(*procs));
-	const struct stats_row ended = { .n = f->ended.n };
+	_cleanup_free_ struct stats_row *procs = xcalloc(f->proc_cnt + 1, sizeof(*procs));
 
 	for (size_t i = 0; i < f->proc_cnt; i++)
 		procs[i] = f->procs[i];
 	qsort(procs, f->proc_cnt, sizeof(*procs), compare_started);
-	for (size_t i = 0; i < f->proc_cnt; i++) {
-		struct stats_row row = { .pid = procs[i].pid, .start_ns = procs[i].start_ns,
-			.n = procs[i].n };
-
-		memcpy(row.comm, procs[i].comm, sizeof(row.comm));
-		add_series(l, process_labels(l, &row), most, &row);
-	}
-	stats_row_add(&l->series[0].row, &ended);
+	for (size_t i = 0; i < f->proc_cnt; i++)
+		add_series(l, process_labels(l, &procs[i]), most, &procs[i]);
+	stats_row_add(&l->series[0].row, &f->ended);
 }
 
 static void add_cgroups(struct labels *l, const struct stats_func *f, size_t most)

@@ -342,8 +342,6 @@ static const void *sorted_find(struct sorted *s, const void *key)
 
 DEFINE_ORDER(code_order, struct stats_code, RISING(code))
 
-DEFINE_ORDER(proc_order, struct stats_proc, RISING(pid) ?: RISING(start_ns))
-
 DEFINE_ORDER(path_order, struct stats_path, RISING(id))
 
 static void delta_codes(struct stats_func *d, const struct stats_func *now,
@@ -364,46 +362,16 @@ static void delta_codes(struct stats_func *d, const struct stats_func *now,
 	}
 }
 
-/* A process missing from @now has been evicted: its earlier counts are now in .ended. */
-static void delta_ended(struct stats_func *d, const struct stats_func *now,
-	const struct stats_func *before)
+/* Rows that were evicted since @before are now part of @ended, that of exited processes. */
+static void delta_ended(struct stats_row *ended, const struct stats_row *was_ended,
+	const struct stats_row *now, size_t cnt, const struct stats_row *before, size_t before_cnt)
 {
-	struct sorted left = { now->procs, now->proc_cnt, sizeof(*now->procs), proc_order };
+	struct sorted left = { now, cnt, sizeof(*now), stats_row_compare };
 
-	d->ended = now->ended;
-	proc_counts_subtract(&d->ended.n, &before->ended.n);
-	for (size_t i = 0; i < before->proc_cnt; i++)
-		if (!sorted_find(&left, &before->procs[i]))
-			proc_counts_subtract(&d->ended.n, &before->procs[i].n);
-}
-
-static void delta_procs(struct stats_func *d, const struct stats_func *now,
-	const struct stats_func *before)
-{
-	struct sorted old = { before->procs, before->proc_cnt, sizeof(*d->procs), proc_order };
-
-	d->procs = xcalloc(now->proc_cnt + 1, sizeof(*d->procs));
-	for (size_t i = 0; i < now->proc_cnt; i++) {
-		struct stats_proc p = now->procs[i];
-		const struct stats_proc *was = sorted_find(&old, &p);
-
-		if (was)
-			proc_counts_subtract(&p.n, &was->n);
-		if (p.n.calls || p.n.returns)
-			d->procs[d->proc_cnt++] = p;
-	}
-}
-
-/* Rows that were evicted since @before are now part of the row of exited processes. */
-static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
-	const struct stats_func *before)
-{
-	struct sorted left = { now->rows, now->row_cnt, sizeof(*now->rows), stats_row_compare };
-
-	stats_row_subtract(&d->rows_ended, &before->rows_ended);
-	for (size_t i = 0; i < before->row_cnt; i++)
-		if (!sorted_find(&left, &before->rows[i]))
-			stats_row_subtract(&d->rows_ended, &before->rows[i]);
+	stats_row_subtract(ended, was_ended);
+	for (size_t i = 0; i < before_cnt; i++)
+		if (!sorted_find(&left, &before[i]))
+			stats_row_subtract(ended, &before[i]);
 }
 
 /* Subtracts the rows of @before from @cnt rows of @now. */
@@ -428,11 +396,16 @@ static void delta_list(const struct stats_row *now, size_t cnt, struct stats_row
 static void delta_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
+	delta_list(now->procs, now->proc_cnt, before->procs, before->proc_cnt, &d->procs,
+		&d->proc_cnt);
 	delta_list(now->rows, now->row_cnt, before->rows, before->row_cnt, &d->rows, &d->row_cnt);
 	delta_list(now->sleeps, now->sleep_cnt, before->sleeps, before->sleep_cnt, &d->sleeps,
 		&d->sleep_cnt);
 	stats_row_subtract(&d->others, &before->others);
-	delta_ended_rows(d, now, before);
+	delta_ended(&d->ended, &before->ended, now->procs, now->proc_cnt, before->procs,
+		before->proc_cnt);
+	delta_ended(&d->rows_ended, &before->rows_ended, now->rows, now->row_cnt, before->rows,
+		before->row_cnt);
 }
 
 /* A new maximum is exact; otherwise the maximum is in the last bucket that has grown. */
@@ -502,9 +475,7 @@ static void delta_func(struct stats_func *d, const struct stats_func *now,
 			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
 	}
 	delta_extremes(d, now, before);
-	delta_ended(d, now, b);
 	delta_codes(d, now, b);
-	delta_procs(d, now, b);
 	delta_rows(d, now, b);
 }
 

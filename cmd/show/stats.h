@@ -326,13 +326,6 @@ const struct view *view_find(const char *name);
 const char *view_by_words(char buf[WORDS_LEN]);
 
 /*
- * Sorts @cnt rows of @size bytes with @compare and merges equal rows with @add. Returns the
- * number of rows that remain, at the start of @rows.
- */
-size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
-	void (*add)(void *to, const void *from));
-
-/*
  * Adds @f to @sum, the total of a library or of all functions. func_sum_done() frees @sum's
  * members.
  */

@@ -275,7 +275,7 @@ static void fill_rates(
 /* --- by process ---------------------------------------------------------------------------------- */
 
 struct process {
-	struct stats_proc p;
+	struct stats_row p;
 	size_t functions;
 	uint64_t noise_ns, max_noise_ns; /* as of the function where it is most */
 	uint64_t user, kernel; /* samples by the mode of the CPU, as far as stacks tell */
@@ -285,13 +285,13 @@ struct process {
 DEFINE_ORDER(compare_ids, struct process, RISING(p.pid) ?: RISING(p.start_ns))
 
 static void process_add(
-	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns,
+	struct process *to, const struct stats_row *p, bool timed, uint64_t noise_ns,
 	uint64_t max_noise_ns)
 {
 	bool nested = p->nested && (to->p.nested || !to->p.n.returns);
 	struct fsn_proc_counts n = p->n;
 
-	n.inner_ns = n.total_ns - stats_proc_self(p);
+	n.inner_ns = n.total_ns - stats_row_self(p);
 	if (!timed)
 		n = (struct fsn_proc_counts) { .calls = n.calls };
 	to->functions++;
@@ -352,7 +352,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 	all = xcalloc(cnt + 1, sizeof(*all));
 	for (size_t i = 0; i < s->func_cnt; i++)
 		for (size_t k = 0; k < s->funcs[i].proc_cnt; k++, at++) {
-			const struct stats_proc *p = &s->funcs[i].procs[k];
+			const struct stats_row *p = &s->funcs[i].procs[k];
 
 			all[at].p.pid = p->pid;
 			all[at].p.start_ns = p->start_ns;
@@ -379,11 +379,11 @@ static enum figure_id sort_of(enum figure_id sort, enum figure_use use, uint64_t
 	return sort == FIGURE_TOTAL && !returns ? FIGURE_CALLS : sort;
 }
 
-static uint64_t process_value(const struct stats_proc *p, enum figure_id sort)
+static uint64_t process_value(const struct stats_row *p, enum figure_id sort)
 {
 	struct figures f;
 
-	figures_of_process(p, NULL, NULL, &f);
+	figures_of_row(p, NULL, NULL, &f);
 	return sort_value(&f, sort_of(sort, USE_PROCESS, p->n.returns));
 }
 
@@ -408,7 +408,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	grid_text(grid, what);
 	grid_none(grid);
 	grid_none(grid);
-	figures_of_process(&rest->p, NULL, scope, &values);
+	figures_of_row(&rest->p, NULL, scope, &values);
 	values.noise_ns = rest->noise_ns;
 	values.max_noise_ns = rest->max_noise_ns;
 	set_functions(grid, scope, rest->functions, &values);
@@ -430,13 +430,13 @@ static struct process collect_ended(const struct stats *s)
 
 /* Adds the calls that are in no process's record, because the table was full. */
 static void fill_other_processes(struct grid *grid, const struct stats *s,
-	const struct stats_proc *seen, const struct figure_scope *scope)
+	const struct stats_row *seen, const struct figure_scope *scope)
 {
 	struct process rest = {};
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
-		struct stats_proc all = { .nested = f->nested, .split = f->split };
+		struct stats_row all = { .nested = f->nested, .split = f->split };
 
 #define X(name) all.n.name = f->n.name;
 		FSN_PROC_COUNTS(X)
@@ -469,14 +469,14 @@ static void fill_process(
 	qsort(all, cnt, sizeof(*all), compare_processes);
 	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top);
 		i++) {
-		const struct stats_proc *p = &all[i].p;
+		const struct stats_row *p = &all[i].p;
 
 		grid_number(grid, p->pid);
 		grid_text(grid, p->comm);
 		grid_text(grid,
 			proc_alive("/proc", p->pid, p->start_ns) ? "runs" : "ended");
 		grid_count(grid, true, p->start_ns);
-		figures_of_process(p, NULL, &scope, &values);
+		figures_of_row(p, NULL, &scope, &values);
 		values.noise_ns = all[i].noise_ns;
 		values.max_noise_ns = all[i].max_noise_ns;
 		set_modes(&all[i], scope.all_samples, &values);

@@ -401,8 +401,6 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 
 /* --- return codes, processes, paths and slow calls ----------------------------------------- */
 
-#define CHUNK 1024
-
 /* --- return codes --------------------------------------------------------------------------- */
 
 DEFINE_ORDER(compare_codes, struct stats_code, RISING(code))
@@ -487,100 +485,6 @@ int stats_read_codes(
 	}
 	if (!code && !(g->meta.options & FSN_OPT_UNPLACED))
 		guess_unplaced(view, s);
-	return code;
-}
-
-/* --- processes ------------------------------------------------------------------------------ */
-
-DEFINE_ORDER(compare_procs, struct stats_proc, RISING(pid) ?: RISING(start_ns))
-
-static void add_proc(struct stats_func *f, const struct fsn_proc *p)
-{
-	struct stats_proc *proc;
-
-	f->procs = array_grow(f->procs, f->proc_cnt, sizeof(*f->procs));
-	proc = &f->procs[f->proc_cnt++];
-	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
-		.start_ns = p->start,
-		.cgroup = p->cgroup,
-		.n = p->n,
-		.nested = f->nested,
-		.split = f->split };
-	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
-}
-
-/* A process has a record per shard and epoch. */
-static void merge_procs(struct stats_func *f)
-{
-	size_t kept = 0;
-
-	qsort(f->procs, f->proc_cnt, sizeof(*f->procs), compare_procs);
-	for (size_t i = 1; i < f->proc_cnt; i++) {
-		struct stats_proc *to = &f->procs[kept], *from = &f->procs[i];
-
-		if (compare_procs(to, from)) {
-			f->procs[++kept] = *from;
-			continue;
-		}
-		proc_counts_add(&to->n, &from->n);
-	}
-	f->proc_cnt = kept + 1;
-	for (size_t i = 0; i < f->proc_cnt; i++) {
-		f->procs[i].n.total_ns = stats_signed(f->procs[i].n.total_ns);
-		f->procs[i].n.on_cpu_ns = stats_signed(f->procs[i].n.on_cpu_ns);
-	}
-}
-
-/* Adds a record, or the row of exited processes (pid 0). */
-static void take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
-{
-	uint32_t fn = procs_fn(p->key);
-
-	if (!procs_counts(view, p->key) || fn >= s->func_cnt)
-		return;
-	if (procs_pid(p->key))
-		add_proc(&s->funcs[fn], p);
-	else
-		proc_counts_add(&s->funcs[fn].ended.n, &p->n);
-}
-
-static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s,
-	uint32_t first, uint32_t cnt)
-{
-	_cleanup_free_ struct fsn_proc *chunk = xcalloc(CHUNK, sizeof(*chunk));
-	uint32_t n;
-	int code = 0;
-
-	for (uint32_t at = 0; !code && at < cnt; at += n) {
-		n = cnt - at < CHUNK ? cnt - at : CHUNK;
-		code = map_read(group_fd(g, MAPID_PROCS), first + at, n, sizeof(*chunk), chunk);
-		for (uint32_t i = 0; !code && i < n; i++)
-			take_proc(view, s, &chunk[i]);
-	}
-	return code;
-}
-
-int stats_read_procs(
-	const struct group *g, const struct stats_view *view, struct stats *s)
-{
-	uint32_t cnt, fn_cnt = g->meta.fn_cnt;
-	int code;
-
-	if (!(g->meta.options & FSN_OPT_PROCESSES) || !group_begun(g).calls)
-		return 0;
-	code = procs_cnt(g, &cnt);
-	if (!code)
-		code = take_procs(g, view, s, 0, cnt);
-	if (!code)
-		code = take_procs(g, view, s, cnt + (view->ctl.fold & 1) * fn_cnt, fn_cnt);
-	for (size_t i = 0; !code && i < s->func_cnt; i++) {
-		if (s->funcs[i].proc_cnt)
-			merge_procs(&s->funcs[i]);
-		s->funcs[i].ended.nested = s->funcs[i].nested;
-		s->funcs[i].ended.split = s->funcs[i].split;
-		s->funcs[i].ended.n.total_ns = stats_signed(s->funcs[i].ended.n.total_ns);
-		s->funcs[i].ended.n.on_cpu_ns = stats_signed(s->funcs[i].ended.n.on_cpu_ns);
-	}
 	return code;
 }
 

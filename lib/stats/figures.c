@@ -120,47 +120,6 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 #undef X
 }
 
-/* --- of a process --------------------------------------------------------------------------- */
-
-static void split_shares(const struct stats_proc *p, struct figures *ret)
-{
-	figure_set_share(ret, FIGURE_ON_CPU_SHARE, p->n.on_cpu_ns, SPLIT_OF(p));
-	figure_set_share(ret, FIGURE_QUEUED_SHARE, p->n.queued_ns, SPLIT_OF(p));
-	figure_set_share(ret, FIGURE_BLOCKED_SHARE, p->n.blocked_ns, SPLIT_OF(p));
-}
-
-void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
-	const struct figure_scope *scope, struct figures *ret)
-{
-	bool timed = !f || f->timed, same = f && f->same, times = timed && p->n.returns,
-	     ends = !f || ends_seen(f);
-
-	ret->known = ret->moot = 0;
-	ret->noise_ns = f ? f->noise_ns : 0;
-	ret->max_noise_ns = f ? f->max_noise_ns : 0;
-	ret->self_noise_ns = scope ? self_noise(p->n.probes_ns, scope) : 0;
-	figure_set(ret, FIGURE_CALLS, true, p->n.calls);
-	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);
-	figure_set(ret, FIGURE_TOTAL, times, p->n.total_ns);
-	figure_set(ret, FIGURE_SELF, times && p->nested, stats_proc_self(p));
-	figure_set(ret, FIGURE_ON_CPU, times && p->split, p->n.on_cpu_ns);
-	figure_set(ret, FIGURE_QUEUED, times && p->split, p->n.queued_ns);
-	figure_set(ret, FIGURE_BLOCKED, times && p->split, p->n.blocked_ns);
-	if (times && p->split)
-		split_shares(p, ret);
-	figure_set(ret, FIGURE_AVG, times, times ? p->n.total_ns / p->n.returns : 0);
-	figure_set(ret, FIGURE_MAX, timed && p->n.max_ns, p->n.max_ns);
-	figure_set(ret, FIGURE_ERRORS, ends, p->n.errors);
-	figure_set(ret, FIGURE_SLOW, ends, p->n.slow);
-	if (scope && scope->all_samples)
-		figure_set_share(ret, FIGURE_SHARE, p->n.calls, scope->all_samples);
-	if (times && scope && scope->all_ns) {
-		ret->known |= FIGURE_BIT(FIGURE_TIME);
-		ret->value[FIGURE_TIME].x =
-			100.0 * (p->nested ? stats_proc_self(p) : p->n.total_ns) / scope->all_ns;
-	}
-}
-
 /* --- of a row ------------------------------------------------------------------------------- */
 
 void figures_of_spread(const struct stats_spread *spread, uint64_t max_ns, struct figures *ret)
@@ -176,13 +135,44 @@ void figures_of_spread(const struct stats_spread *spread, uint64_t max_ns, struc
 				max_ns ? max_ns : FSN_NS_MASK));
 }
 
+static void split_shares(const struct stats_row *row, struct figures *ret)
+{
+	figure_set_share(ret, FIGURE_ON_CPU_SHARE, row->n.on_cpu_ns, SPLIT_OF(row));
+	figure_set_share(ret, FIGURE_QUEUED_SHARE, row->n.queued_ns, SPLIT_OF(row));
+	figure_set_share(ret, FIGURE_BLOCKED_SHARE, row->n.blocked_ns, SPLIT_OF(row));
+}
+
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
-	const struct stats_proc p = { .n = row->n, .split = f->split };
+	bool timed = !f || f->timed, same = f && f->same, times = timed && row->n.returns,
+	     ends = !f || ends_seen(f), split = times && (f ? f->split : row->split);
 	struct stats_spread spread = {};
 
-	figures_of_process(&p, f, scope, ret);
+	ret->known = ret->moot = 0;
+	ret->noise_ns = f ? f->noise_ns : 0;
+	ret->max_noise_ns = f ? f->max_noise_ns : 0;
+	ret->self_noise_ns = scope ? self_noise(row->n.probes_ns, scope) : 0;
+	figure_set(ret, FIGURE_CALLS, true, row->n.calls);
+	figure_set(ret, FIGURE_RETURNS, timed || same, same ? row->n.calls : row->n.returns);
+	figure_set(ret, FIGURE_TOTAL, times, row->n.total_ns);
+	figure_set(ret, FIGURE_SELF, times && row->nested, stats_row_self(row));
+	figure_set(ret, FIGURE_ON_CPU, split, row->n.on_cpu_ns);
+	figure_set(ret, FIGURE_QUEUED, split, row->n.queued_ns);
+	figure_set(ret, FIGURE_BLOCKED, split, row->n.blocked_ns);
+	if (split)
+		split_shares(row, ret);
+	figure_set(ret, FIGURE_AVG, times, times ? row->n.total_ns / row->n.returns : 0);
+	figure_set(ret, FIGURE_MAX, timed && row->n.max_ns, row->n.max_ns);
+	figure_set(ret, FIGURE_ERRORS, ends, row->n.errors);
+	figure_set(ret, FIGURE_SLOW, ends, row->n.slow);
+	if (scope && scope->all_samples)
+		figure_set_share(ret, FIGURE_SHARE, row->n.calls, scope->all_samples);
+	if (times && scope && scope->all_ns) {
+		ret->known |= FIGURE_BIT(FIGURE_TIME);
+		ret->value[FIGURE_TIME].x =
+			100.0 * (row->nested ? stats_row_self(row) : row->n.total_ns) / scope->all_ns;
+	}
 	if (row->n.returns && stats_spread_add(&spread, row))
 		figures_of_spread(&spread, row->n.max_ns, ret);
 	figure_set(ret, FIGURE_LIVE, row->allocates, row->live.bytes);
@@ -315,9 +305,9 @@ uint64_t stats_func_outer(const struct stats_func *f)
 	return stats_less(f->n.total_ns, f->n.recursed_ns);
 }
 
-uint64_t stats_proc_self(const struct stats_proc *p)
+uint64_t stats_row_self(const struct stats_row *row)
 {
-	return stats_less(p->n.total_ns, stats_signed(p->n.inner_ns));
+	return stats_less(row->n.total_ns, stats_signed(row->n.inner_ns));
 }
 
 bool stats_func_called(const struct stats_func *f)

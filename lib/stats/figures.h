@@ -366,11 +366,7 @@ void figure_set_share(struct figures *f, enum figure_id id, uint64_t part, uint6
 void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	uint64_t wanted, struct figures *ret);
 
-/* Computes those of a process for function @f, or for all timed functions if @f is NULL. */
-void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
-	const struct figure_scope *scope, struct figures *ret);
-
-/* Computes those of one row of @f. */
+/* Computes those of one row of @f, or of a process for all timed functions if @f is NULL. */
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 

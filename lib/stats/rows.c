@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of keys, and the live allocations of their calls.
+// Rows of processes and of keys, and the live allocations of their calls.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,12 +254,6 @@ struct stats_row rows_since(
 	return row;
 }
 
-static void add_row(struct stats_func *f, const struct stats_row *row)
-{
-	f->rows = array_grow(f->rows, f->row_cnt, sizeof(*f->rows));
-	f->rows[f->row_cnt++] = *row;
-}
-
 /* The overhead subtracted from many short calls may exceed their time. */
 static void row_settle(struct stats_row *row)
 {
@@ -267,31 +261,117 @@ static void row_settle(struct stats_row *row)
 	row->n.on_cpu_ns = stats_signed(row->n.on_cpu_ns);
 }
 
-/*
- * Merges rows with the same key: two CPUs may have claimed one each, and keys that are hidden from
- * the reader look alike.
- */
-static void merge_rows(struct stats_func *f)
+size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
+	void (*add)(void *to, const void *from))
 {
-	size_t kept = 0;
+	char *at = rows, *last = rows;
 
-	if (!f->row_cnt)
-		return;
-	qsort(f->rows, f->row_cnt, sizeof(*f->rows), stats_row_compare);
-	for (size_t i = 1; i < f->row_cnt; i++) {
-		if (stats_row_compare(&f->rows[kept], &f->rows[i])) {
-			f->rows[++kept] = f->rows[i];
+	if (!cnt)
+		return 0;
+	qsort(rows, cnt, size, compare);
+	for (size_t i = 1; i < cnt; i++) {
+		at += size;
+		if (!compare(last, at)) {
+			add(last, at);
 			continue;
 		}
-		stats_row_add(&f->rows[kept], &f->rows[i]);
-		if (f->rows[kept].spread)
-			(void)stats_spread_add(f->rows[kept].spread, &f->rows[i]);
-		else
-			f->rows[kept].spread = f->rows[i].spread;
+		last += size;
+		if (last != at)
+			memcpy(last, at, size);
 	}
-	f->row_cnt = kept + 1;
-	for (size_t i = 0; i < f->row_cnt; i++)
-		row_settle(&f->rows[i]);
+	return (size_t)(last - (char *)rows) / size + 1;
+}
+
+static void merge_row(void *to, const void *from)
+{
+	const struct stats_row *more = from;
+	struct stats_row *row = to;
+
+	stats_row_add(row, more);
+	if (row->spread)
+		(void)stats_spread_add(row->spread, more);
+	else
+		row->spread = more->spread;
+}
+
+/*
+ * Merges rows with the same process and key: two CPUs may have claimed one each, a process has one
+ * per shard and epoch, and keys that are hidden from the reader look alike.
+ */
+static void merge_rows(struct stats_row *rows, size_t *cnt)
+{
+	*cnt = rows_group(rows, *cnt, sizeof(*rows), stats_row_compare, merge_row);
+	for (size_t i = 0; i < *cnt; i++)
+		row_settle(&rows[i]);
+}
+
+/* --- processes: rows without a key -------------------------------------------------------------- */
+
+#define CHUNK 1024
+
+/* Adds a record, or the row of exited processes (pid 0). */
+static void take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
+{
+	uint32_t fn = procs_fn(p->key);
+	struct stats_row *row;
+	struct stats_func *f;
+
+	if (!procs_counts(view, p->key) || fn >= s->func_cnt)
+		return;
+	f = &s->funcs[fn];
+	if (!procs_pid(p->key)) {
+		proc_counts_add(&f->ended.n, &p->n);
+		return;
+	}
+	f->procs = array_grow(f->procs, f->proc_cnt, sizeof(*f->procs));
+	row = &f->procs[f->proc_cnt++];
+	*row = (struct stats_row) { .pid = procs_pid(p->key),
+		.start_ns = p->start,
+		.cgroup_id = p->cgroup,
+		.n = p->n,
+		.nested = f->nested,
+		.split = f->split };
+	memcpy(row->comm, p->comm, sizeof(p->comm) - 1);
+}
+
+static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s,
+	uint32_t first, uint32_t cnt)
+{
+	_cleanup_free_ struct fsn_proc *chunk = xcalloc(CHUNK, sizeof(*chunk));
+	uint32_t n;
+	int code = 0;
+
+	for (uint32_t at = 0; !code && at < cnt; at += n) {
+		n = cnt - at < CHUNK ? cnt - at : CHUNK;
+		code = map_read(group_fd(g, MAPID_PROCS), first + at, n, sizeof(*chunk), chunk);
+		for (uint32_t i = 0; !code && i < n; i++)
+			take_proc(view, s, &chunk[i]);
+	}
+	return code;
+}
+
+int stats_read_procs(
+	const struct group *g, const struct stats_view *view, struct stats *s)
+{
+	uint32_t cnt, fn_cnt = g->meta.fn_cnt;
+	int code;
+
+	if (!(g->meta.options & FSN_OPT_PROCESSES) || !group_begun(g).calls)
+		return 0;
+	code = procs_cnt(g, &cnt);
+	if (!code)
+		code = take_procs(g, view, s, 0, cnt);
+	if (!code)
+		code = take_procs(g, view, s, cnt + (view->ctl.fold & 1) * fn_cnt, fn_cnt);
+	for (size_t i = 0; !code && i < s->func_cnt; i++) {
+		struct stats_func *f = &s->funcs[i];
+
+		merge_rows(f->procs, &f->proc_cnt);
+		f->ended.nested = f->nested;
+		f->ended.split = f->split;
+		row_settle(&f->ended);
+	}
+	return code;
 }
 
 /* --- where calls blocked -------------------------------------------------------------------- */
@@ -307,22 +387,6 @@ static void add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, cons
 	};
 }
 
-/* Adds the records of all epochs that count. */
-static void merge_sleeps(struct stats_func *f)
-{
-	size_t kept = 0;
-
-	if (!f->sleep_cnt)
-		return;
-	qsort(f->sleeps, f->sleep_cnt, sizeof(*f->sleeps), stats_row_compare);
-	for (size_t i = 1; i < f->sleep_cnt; i++)
-		if (stats_row_compare(&f->sleeps[kept], &f->sleeps[i]))
-			f->sleeps[++kept] = f->sleeps[i];
-		else
-			stats_row_add(&f->sleeps[kept], &f->sleeps[i]);
-	f->sleep_cnt = kept + 1;
-}
-
 void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL);
@@ -336,7 +400,7 @@ void stats_read_sleeps(const struct group *g, const struct stats_view *view, str
 		add_sleep(&s->funcs[key.fn], &key, &sum);
 	}
 	for (size_t i = 0; i < s->func_cnt; i++)
-		merge_sleeps(&s->funcs[i]);
+		merge_rows(s->funcs[i].sleeps, &s->funcs[i].sleep_cnt);
 }
 
 /* --- all rows --------------------------------------------------------------------------------- */
@@ -436,7 +500,7 @@ void stats_complete_stacks(struct stats *before, const struct stats *now)
 
 		for (size_t k = 0; k < f->row_cnt; k++)
 			complete_stack(now->group, now->stacks, &f->rows[k].key);
-		merge_rows(f);
+		merge_rows(f->rows, &f->row_cnt);
 	}
 }
 
@@ -596,6 +660,7 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 {
 	struct stats_row row = rows_since(view, &t->rows[i], &t->base[i]);
 	uint64_t tag = t->rows[i].tag;
+	struct stats_func *f;
 
 	if (t->live)
 		row.live = t->live[i];
@@ -609,7 +674,8 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 	if (!procs_row_counts(view, tag) || procs_fn(tag) >= s->func_cnt ||
 		(!view->idle && stats_row_is_empty(&row)))
 		return;
-	row.allocates = t->live && s->funcs[procs_fn(tag)].memory.allocates;
+	f = &s->funcs[procs_fn(tag)];
+	row.allocates = t->live && f->memory.allocates;
 	row.pid = procs_pid(tag);
 	row.start_ns = t->rows[i].start;
 	row.nth = t->rows[i].nth;
@@ -628,7 +694,8 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 		row.cgroup = cgroups_find(s->cgroups, stats_row_word(&row, g->meta.key_cgroup - 1),
 			row.pid, row.start_ns);
 	spread_take(&t->spreads, row.nth, s, &row);
-	add_row(&s->funcs[procs_fn(tag)], &row);
+	f->rows = array_grow(f->rows, f->row_cnt, sizeof(*f->rows));
+	f->rows[f->row_cnt++] = row;
 }
 
 /* Rows of exited processes start at 0 at the reset, so .max has no epoch. */
@@ -659,7 +726,7 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 		take_row(g, view, &t, i, s);
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		take_ended(view, &t.ended[i], &s->funcs[i]);
-		merge_rows(&s->funcs[i]);
+		merge_rows(s->funcs[i].rows, &s->funcs[i].row_cnt);
 	}
 	if (t.places || t.kernels)
 		group_has_grown(g);

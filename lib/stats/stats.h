@@ -23,17 +23,6 @@ struct stats_code {
 	uint64_t count;
 };
 
-struct stats_proc {
-	pid_t pid;
-	uint64_t
-		start_ns; /* CLOCK_BOOTTIME; distinguishes processes with the same pid */
-	char comm[16];    /* at its first call */
-	uint64_t cgroup;  /* id of the cgroup v2 at the first call */
-	struct fsn_proc_counts n;
-	bool nested; /* n.inner_ns is known */
-	bool split;  /* on-CPU, run-queue and blocked time are known */
-};
-
 /* Allocations that have not been freed. */
 struct stats_live {
 	uint64_t bytes, blocks;
@@ -74,7 +63,9 @@ struct stats_row {
 	const char *place;  /* name of the caller key, interned; or NULL */
 	const char *kernel; /* name of the kernel key, interned; or NULL */
 	const struct cgroup *cgroup; /* of the cgroup key; or NULL */
-	struct fsn_proc_counts n; /* without .inner_ns */
+	uint64_t cgroup_id; /* of a process: its cgroup v2 at its first call */
+	struct fsn_proc_counts n; /* .inner_ns only if .nested */
+	bool nested, split; /* of a process: as in struct stats_func */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 	struct stats_live live;   /* with stats.blocks_known */
 	uint64_t exit_bytes, exit_blocks; /* live at the exit of the process; since the reset */
@@ -105,6 +96,13 @@ int stats_row_compare(const void *a, const void *b);
  */
 void stats_row_add(struct stats_row *to, const struct stats_row *more);
 void stats_row_subtract(struct stats_row *from, const struct stats_row *was);
+
+/*
+ * Sorts @cnt rows of @size bytes with @compare and merges equal rows with @add. Returns the
+ * number of rows that remain, at the start of @rows.
+ */
+size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
+	void (*add)(void *to, const void *from));
 
 /* Adds the durations of @row to @to. Returns false if they are not known. */
 bool stats_spread_add(struct stats_spread *to, const struct stats_row *row);
@@ -149,7 +147,7 @@ struct stats_func {
 	struct stats_code *codes; /* sorted by code */
 	size_t code_cnt;
 	uint64_t unplaced; /* failed calls without a code in .codes: the table was full */
-	struct stats_proc *procs; /* sorted by pid, start */
+	struct stats_row *procs; /* by process, without a key: stats_row_compare() */
 	size_t proc_cnt;
 	struct stats_row *rows; /* by key: stats_row_compare() */
 	size_t row_cnt;
@@ -159,7 +157,7 @@ struct stats_func {
 	struct stats_row rows_ended; /* rows that were evicted because their processes exited */
 	struct stats_memory memory;
 	struct stats_live live;  /* live allocations that match the reader's age limit */
-	struct stats_proc ended; /* evicted records of exited processes; no pid */
+	struct stats_row ended; /* evicted records of exited processes; no pid */
 };
 
 /*
@@ -215,9 +213,9 @@ struct stats {
 };
 
 /* Returns the cgroup of a process; owned by @s. NULL if it is not known. */
-static inline const struct cgroup *stats_cgroup(const struct stats *s, const struct stats_proc *p)
+static inline const struct cgroup *stats_cgroup(const struct stats *s, const struct stats_row *p)
 {
-	return cgroups_find_process(s->cgroups, p->cgroup, p->pid, p->start_ns);
+	return cgroups_find_process(s->cgroups, p->cgroup_id, p->pid, p->start_ns);
 }
 
 /*
@@ -314,7 +312,7 @@ uint64_t stats_func_untimed(const struct stats_func *f);
  */
 uint64_t stats_func_self(const struct stats_func *f);
 uint64_t stats_func_outer(const struct stats_func *f);
-uint64_t stats_proc_self(const struct stats_proc *p);
+uint64_t stats_row_self(const struct stats_row *row);
 
 /* True if any call or return is recorded. */
 bool stats_func_called(const struct stats_func *f);
