@@ -297,6 +297,18 @@ they lack the arguments of --by and --sum; ty_double has x$"
 	fsn detach r
 }
 
+@test "keys: an unknown one is answered with those that there are" {
+	fsn -s 2 run s:read --by nope -d 0.1
+	assert_stderr_match '^hint: use process, comm, thread, cgroup or stack, or an argument of read: fd, buf, count$'
+	fsn -s 2 run off-cpu --by nope -d 0.1
+	assert_stderr_match '^hint: use process, comm, thread, cgroup or stack, or an argument of off-cpu: .*waker'
+	fsn -s 2 run "$LIB:fix_add" --by nope -d 0.1
+	assert_stderr_match '^hint: '
+	fsn -s 2 run off-cpu --by process,stack -d 0.1
+	assert_stderr_match "^funcsnoop run: --by 'process' cannot be combined with stack; use --by comm,stack, or --by stack with --pid$"
+	fsn run off-cpu --by comm,stack -p $$ -d 0.1
+}
+
 @test "keys: invalid keys and sums are wrong usage, with the reason" {
 	local args said
 

@@ -212,6 +212,10 @@ int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *e
 		}
 	}
 	view = view_find(shown);
+	if (stack && view && view->flags & VIEW_PROCESSES) {
+		err_set(err, -ERR_USAGE, "--by '%s' cannot be combined with stack", shown);
+		return err_hint(err, "use --by comm,stack, or --by stack with --pid");
+	}
 	if (stack && !(view && view->flags & VIEW_BY))
 		sprintf(shown + strlen(shown), "%sstack", shown_cnt++ ? "," : "");
 	return !code && shown_cnt ? read_by(&o->stats, opt, shown, err) : code;

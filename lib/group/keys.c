@@ -461,6 +461,23 @@ static int bind_parts(const struct condition_func *f, const struct key_name *nam
 	return missing;
 }
 
+/* "use process, comm, thread, cgroup or stack, or an argument of read: fd, buf, count" */
+static int hint_keys(const struct condition_func *f, struct err *err)
+{
+	char text[ERR_HINT_LEN];
+	size_t len = snprintf(text, sizeof(text), "use process, comm, thread, cgroup%s or stack",
+		f->called ? ", caller" : "");
+
+	for (size_t i = 0; i < f->arg_cnt && f->args[i].name[0] && len < sizeof(text); i++) {
+		if (!i)
+			len += snprintf(text + len, sizeof(text) - len, ", or an argument of %s:", f->name);
+		if (len < sizeof(text))
+			len += snprintf(text + len, sizeof(text) - len, "%s %s", i ? "," : "",
+				f->args[i].name);
+	}
+	return err_hint(err, "%s", text);
+}
+
 static int check_found(const char *option, const struct key_name *names, size_t name_cnt,
 	const struct found *found, const struct condition_func *funcs, size_t cnt,
 	struct err *err)
@@ -506,6 +523,8 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
 		condition_hint(funcs, cnt, names[i].name, err);
+		if (!err->hint[0] && cnt && !strcmp(option, "--by"))
+			hint_keys(&funcs[0], err);
 		return -ERR_USAGE;
 	}
 	return 0;
