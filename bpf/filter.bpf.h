@@ -30,6 +30,17 @@ static __always_inline bool is_over(void)
 	return READ(ctl.over);
 }
 
+/*
+ * True if no call of the thread's process can ever be tracked. This needs no lookup, because
+ * untracked processes pay most of the cost of a group.
+ */
+static __always_inline bool is_bystander(const struct task_struct *task)
+{
+	__u32 only = READ(ctl.only_pid);
+
+	return only && only != (__u32)task->tgid;
+}
+
 /* Called only if a filter is set. Not static, so that it is verified once. */
 __noinline int filter_passes(__u32 filters)
 {

@@ -189,17 +189,6 @@ static __always_inline __u32 syscall_target(struct task_struct *task, __u64 nr)
 }
 
 /*
- * True if no call of the thread's process can ever be tracked. This needs no lookup, because
- * untracked processes pay most of the cost of a group.
- */
-static __always_inline bool is_bystander(const struct task_struct *task)
-{
-	__u32 only = READ(ctl.only_pid);
-
-	return only && only != (__u32)task->tgid;
-}
-
-/*
  * True if --pid excludes the thread's process. Checked first, because excluded processes pay for
  * everything before this check.
  */

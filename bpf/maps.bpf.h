@@ -88,6 +88,7 @@ MAP(fsn_counted, ARRAY, __u32, __u64, FSN_MARKS);
 
 /* Data of a wait, by slot, in groups that trace waits; no command reads it. */
 struct wait {
+	__u64 since; /* by the run queue's clock: wait_clock() */
 	/* of its process: start time, and address of its name */
 	__u64 start, named, cgroup;
 	__u32 tgid, tid;            /* the waiting thread */

@@ -111,6 +111,44 @@ static __always_inline bool wait_has_names(void)
 	return fsn_keyed || READ(ctl.save_args) || READ(ctl.streams);
 }
 
+/*
+ * Time of a switch or wakeup of @task, by the clock of its run queue. The kernel has just read it;
+ * reading another one takes a third of the time of these programs.
+ */
+static __always_inline __u64 wait_clock(const struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+		!bpf_core_field_exists(task->se.cfs_rq->rq))
+		return bpf_ktime_get_ns();
+	return task->se.cfs_rq->rq->clock;
+}
+
+/*
+ * CLOCK_MONOTONIC at time @clock of wait_clock(). Only slow calls and streams show it exactly. For others
+ * the difference of the clocks is measured once per jiffy. It is never too small, because the run
+ * queue's clock was read first: so no wait starts before its thread (wait_is_stale()).
+ */
+static __always_inline __u64 wait_monotonic(__u64 clock)
+{
+	__u64 jiffy = bpf_jiffies64(), now;
+
+	if (READ(ctl.ahead_jiffy) == jiffy && !READ(ctl.save_args) && !READ(ctl.streams))
+		return clock + READ(ctl.ahead_ns);
+	now = bpf_ktime_get_ns();
+	ctl.ahead_ns = now - clock;
+	publish(&ctl.ahead_jiffy, jiffy);
+	return now;
+}
+
+/*
+ * fsn_call.where of a wait of @task. A thread can have one of each kind at the same time: in
+ * different sets, both usually have the first slot, which is the fastest.
+ */
+static __always_inline __u64 wait_place(const struct task_struct *task, __u32 fn)
+{
+	return as_number(task) + (fn == fsn_run_queue - 1);
+}
+
 #define WAIT_OF(fn, stack) ((fn) | (__u64)(stack) << 32)
 
 /*
@@ -122,11 +160,11 @@ static __always_inline bool wait_is_stale(const struct fsn_call *call, const str
 	return READ(call->start) < task->start_time;
 }
 
-/* True if @task has a wait in progress under @key. */
+/* True if @task has a wait in progress under @key at @where. */
 static __always_inline bool is_waiting(
-	struct fsn_set *set, __u64 key, const struct task_struct *task)
+	struct fsn_set *set, __u64 key, __u64 where, const struct task_struct *task)
 {
-	int way = set_is_used(set) ? slot_find(set, key, as_number(task)) : -1;
+	int way = set_is_used(set) ? slot_find(set, key, where) : -1;
 
 	return way >= 0 && !wait_is_stale(&set->call[way & (FSN_WAYS - 1)], task);
 }
@@ -136,10 +174,10 @@ static __always_inline bool is_waiting(
  * known. @what is WAIT_OF() its function and stack.
  */
 static __always_inline void wait_begins(struct task_struct *task, struct task_struct *instead,
-	struct task_struct *waker, __u64 what, __u64 now)
+	struct task_struct *waker, __u64 what, __u64 clock)
 {
 	__u32 fn = what;
-	__u64 where = as_number(task), key;
+	__u64 where = wait_place(task, fn), key;
 	__u32 tgid = task->tgid, slot = set_index(tgid, where), proc = FSN_NO_PROC;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	struct task_struct *leader = task->group_leader;
@@ -149,7 +187,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 
 	key = call_key(fn, tgid);
 	/* The thread was preempted on its way to sleep, and is runnable since then. */
-	if (!set || (waker != task && is_waiting(set, key, task)))
+	if (!set || (waker != task && is_waiting(set, key, where, task)))
 		return;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
@@ -164,6 +202,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 	slot = slot * FSN_WAYS + way;
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
 	if (wait) {
+		wait->since = clock;
 		wait->start = leader->start_boottime;
 		wait->named = as_number(leader->comm);
 		wait->tgid = tgid;
@@ -181,10 +220,10 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 	}
 	call = &set->call[way];
 	call->where = where;
-	call->task = where;
+	call->task = as_number(task);
 	call->tid = task->pid;
 	call->proc = proc;
-	call->start = now;
+	call->start = wait_monotonic(clock);
 	slot_publish(set, way, key);
 }
 
@@ -311,7 +350,7 @@ static __always_inline struct fsn_proc *wait_proc(const struct wait *wait, __u32
 }
 
 /* Ends the wait in the locked @slot. Not static, so that it is verified once. */
-__noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
+__noinline int wait_over(__u32 fn, __u32 slot, __u64 clock)
 {
 	struct wait *wait = bpf_map_lookup_elem(&fsn_wait, &slot);
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -324,7 +363,7 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	if (!fsn_waits || !set || !wait)
 		return 0;
 	call = &set->call[way];
-	ns = now > call->start ? now - call->start : 0;
+	ns = clock > wait->since ? clock - wait->since : 0;
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	if (wait_has_names())
@@ -341,17 +380,19 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	return 0;
 }
 
-/*
- * Ends the wait of function @fn of @task, which got the CPU of @before. Waits of @task
- * are in set @no.
- */
-static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task_struct *task,
-	struct task_struct *before, __u32 fn, __u64 now)
+/* Ends the wait of function @fn of @task, which got the CPU of @before. */
+static __always_inline void wait_ends(
+	struct task_struct *task, struct task_struct *before, __u32 fn, __u64 clock)
 {
-	int way = slot_take_first(set, call_key(fn, task->tgid), as_number(task));
+	__u64 where = wait_place(task, fn);
+	__u32 no = set_index(task->tgid, where), slot;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
 	struct wait *wait;
-	__u32 slot;
+	int way;
 
+	if (!set || !set_is_used(set))
+		return;
+	way = slot_take_first(set, call_key(fn, task->tgid), where);
 	if (way < 0)
 		return;
 	way &= FSN_WAYS - 1;
@@ -367,27 +408,7 @@ static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task
 		if (wait->instead_tid == NO_TID)
 			name_thread(before, wait->instead, &wait->instead_tid);
 	}
-	wait_over(fn, slot, now);
-}
-
-/*
- * The same for all functions. Returns the time, or 0 if it was not read: most switches
- * end no wait.
- */
-static __always_inline __u64 waits_end(struct task_struct *task, struct task_struct *before)
-{
-	__u32 no = set_index(task->tgid, as_number(task));
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
-	__u64 now;
-
-	if (!set || !set_is_used(set))
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (fsn_off_cpu)
-		wait_ends(set, no, task, before, fsn_off_cpu - 1, now);
-	if (fsn_run_queue)
-		wait_ends(set, no, task, before, fsn_run_queue - 1, now);
-	return now;
+	wait_over(fn, slot, clock);
 }
 
 /*
@@ -425,9 +446,9 @@ static __always_inline void woken(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return;
-	if (wait_is_wanted(task))
+	if (!is_bystander(task) && wait_is_wanted(task))
 		wait_begins(task, task, bpf_get_current_task_btf(), WAIT_OF(fsn_run_queue - 1, 0),
-			bpf_ktime_get_ns());
+			wait_clock(task));
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -450,7 +471,7 @@ int fsn_wakeup_new(__u64 *ctx)
  */
 static __always_inline void wait_abandon(struct task_struct *task, __u32 fn)
 {
-	__u64 where = as_number(task);
+	__u64 where = wait_place(task, fn);
 	__u32 tgid = task->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
@@ -464,10 +485,16 @@ int fsn_switch(__u64 *ctx)
 	struct task_struct *prev = for_reading((void *)ctx[1]), *next = for_reading((void *)ctx[2]);
 	__u32 state = prev->__state, stack = 0, kind, other;
 	bool runnable = ctx[0] & 1 || !state; /* preempted, or it yielded the CPU */
-	__u64 now = 0;
+	__u64 clock;
 
-	if (next->pid)
-		now = waits_end(next, prev);
+	if (is_bystander(prev) && is_bystander(next))
+		return 0;
+	/* of this CPU's run queue, which is locked */
+	clock = wait_clock(prev);
+	if (next->pid && fsn_off_cpu)
+		wait_ends(next, prev, fsn_off_cpu - 1, clock);
+	if (next->pid && fsn_run_queue)
+		wait_ends(next, prev, fsn_run_queue - 1, clock);
 	if (prev->pid && state & TASK_DEAD) {
 		if (fsn_off_cpu)
 			wait_abandon(prev, fsn_off_cpu - 1);
@@ -475,7 +502,7 @@ int fsn_switch(__u64 *ctx)
 			wait_abandon(prev, fsn_run_queue - 1);
 		return 0;
 	}
-	if (!prev->pid || !wait_is_wanted(prev))
+	if (!prev->pid || is_bystander(prev) || !wait_is_wanted(prev))
 		return 0;
 	kind = runnable ? fsn_run_queue : fsn_off_cpu;
 	other = runnable ? fsn_off_cpu : fsn_run_queue;
@@ -485,7 +512,7 @@ int fsn_switch(__u64 *ctx)
 		return 0;
 	if (fsn_walks_stacks)
 		stack = stack_of_thread(ctx, SWITCH_FRAMES);
-	wait_begins(prev, next, prev, WAIT_OF(kind - 1, stack), now ? now : bpf_ktime_get_ns());
+	wait_begins(prev, next, prev, WAIT_OF(kind - 1, stack), clock);
 	return 0;
 }
 

@@ -314,6 +314,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	a->of_command = s->o->command;
 	a->attach.for_ns = KEEPER_LEASE_NS;
 	a->attach.kept = true;
+	a->attach.streamed = s->o->streams;
 	a->attach.children |= s->o->command && !s->o->no_children;
 	a->draft.ret_lacks = s->o->command ? &s->lacks : NULL;
 	code = run_draft(a, s->o->name, &s->set, &s->limited.draft, err);

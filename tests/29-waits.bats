@@ -88,6 +88,25 @@ waits_fit() {
 	fsn detach g
 }
 
+@test "waits: run's stream shows the waker, which is empty in a group without keys and --slow" {
+	start_bg w "$WAITS" --wait --wait-end lock 2
+	wait_ready w
+	start_bg run "$FUNCSNOOP" run off-cpu --stream --json -p "$(bg_pid w)"
+	poll_until grep -q 'watching' "$(bg_err run)"
+	fsn attach g w:off-cpu --pid "$(bg_pid w)"
+	fsn set g --slow 15ms
+	tell w
+	wait_line -t 60 w '^done'
+	poll_until grep -q '"waker":"holder"' "$(bg_out run)"
+	fsn stats g --slow --json
+	assert_json '[.[0].slow_calls[] | select(.comm == "producer").args.waker] | unique' '[""]'
+	tell w
+	wait_bg w
+	kill -INT "$(bg_pid run)"
+	wait_bg run
+	fsn detach g
+}
+
 @test "waits: the stack that woke a thread has the kernel's part and the program's" {
 	work lock 2 w:off-cpu --by comm,waker,waker_stack
 	fsn stats g --json

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 16
+#define FSN_LAYOUT 17
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -619,6 +619,8 @@ struct fsn_ctl {
 	 */
 	unsigned long long replaced_ns;
 	unsigned long long over_jiffy;
+	/* CLOCK_MONOTONIC - clock of the run queues, measured in .ahead_jiffy */
+	unsigned long long ahead_ns, ahead_jiffy;
 	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
 	unsigned long long crashes; /* processes in fsn_crashes, ever */
 	unsigned int turns;

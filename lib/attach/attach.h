@@ -84,6 +84,7 @@ struct attach_opts {
 	bool nesting;     /* track nested calls */
 	bool stacks_python; /* include Python frames (sampled stacks always do) */
 	bool raw;         /* do not subtract the probe overhead */
+	bool streamed;    /* calls will be streamed: record also what only streams show */
 	bool replace;     /* replace a group of that name */
 	bool children;    /* also count children that the processes of .filter start from now on */
 	bool unborn;      /* the processes of .filter have not called execve() yet */

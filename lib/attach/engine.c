@@ -58,7 +58,7 @@ static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 #define PATHS_PER_FUNC  16
 
 #define SLEEP_BYTES 96 /* per entry of the hash: key, value and the kernel's header */
-#define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
+#define WAIT_BYTES 104 /* struct wait of bpf/maps.bpf.h */
 
 /*
  * True if the stack of a blocked call is recorded at each context switch: that needs .split, .nesting
@@ -573,7 +573,8 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 		e->preempted ? e->skel->progs.fsn_sys_exit : e->skel->progs.fsn_perf_exit, false);
 	bpf_program__set_autoload(
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
-	bpf_program__set_autoload(e->skel->progs.fsn_wakes, spec->waits[WAIT_OFF_CPU]);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakes, spec->waits[WAIT_OFF_CPU] &&
+		(spec->opts->keys || spec->desc->save_args || spec->opts->streamed));
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, spec->waits[WAIT_RUN_QUEUE]);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, spec->waits[WAIT_RUN_QUEUE]);
 	bpf_program__set_autoload(
