@@ -510,3 +510,49 @@ struct stats *stats_delta(
 	}
 	return d;
 }
+
+/* --- sums of functions --------------------------------------------------------------------------- */
+
+void func_sum_add(struct stats_func *sum, const struct stats_func *f)
+{
+	struct fsn_counts n = f->n;
+
+	n.inner_ns = f->n.total_ns - stats_func_self(f);
+	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
+	/* The others have no times, so their returns would falsify the average. */
+	if (!f->timed)
+		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
+			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
+	n.no_slot = stats_func_untimed(f) - n.jumped;
+	n.sampled_out = n.inner = n.unseen = 0;
+	counts_add(&sum->n, &n);
+	if (n.returns)
+		sum->nested = f->nested && (sum->nested || sum->n.returns == n.returns);
+	sum->timed |= f->timed;
+	sum->split |= f->split;
+	if (f->timed && f->noise_ns > sum->noise_ns)
+		sum->noise_ns = f->noise_ns;
+	if (f->timed && f->max_noise_ns > sum->max_noise_ns)
+		sum->max_noise_ns = f->max_noise_ns;
+	sum->carried += f->carried;
+	sum->in_flight += f->in_flight;
+	sum->unswept |= f->unswept;
+	if (!f->timed)
+		return;
+	if (f->has_extremes) {
+		if (!sum->has_extremes || f->min_ns < sum->min_ns)
+			sum->min_ns = f->min_ns;
+		if (!sum->has_extremes || f->max_ns > sum->max_ns)
+			sum->max_ns = f->max_ns;
+		sum->has_extremes = true;
+	}
+	if (f->bucket && !sum->bucket)
+		sum->bucket = xcalloc(FSN_HIST_CNT, sizeof(*sum->bucket));
+	for (int i = 0; f->bucket && i < FSN_HIST_CNT; i++)
+		sum->bucket[i] += f->bucket[i];
+}
+
+void func_sum_done(struct stats_func *sum)
+{
+	free(sum->bucket);
+}

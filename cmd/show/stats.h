@@ -332,11 +332,17 @@ const char *view_by_words(char buf[WORDS_LEN]);
 void func_sum_add(struct stats_func *sum, const struct stats_func *f);
 void func_sum_done(struct stats_func *sum);
 
-/* Appends the last row: the total of @s. */
-void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope);
+/* Appends the name of function @fn: tables have no column of its library. */
+void grid_function(struct grid *grid, const struct report_group *rg, uint32_t fn);
+
+/* Appends the sums of @row, of function @fn. */
+void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
+	uint32_t fn, const struct stats_row *row);
 
 /* Views that have a source file of their own. */
-void fill_tree(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_process(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_bandwidth(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
