@@ -320,14 +320,14 @@ static __always_inline void part_wide(
 }
 
 /* Number of the stack of the call or thread; 0 if it is found later. */
-static __always_inline __u64 part_stack(const struct pt_regs *ctx)
+static __always_inline __u64 part_stack(const struct pt_regs *ctx, const struct fsn_part *p)
 {
 	if (!fsn_walks_stacks || fsn_walks_late)
 		return 0;
 	if (fsn_thread_stacks)
 		return event_arg(ctx, FSN_EVENT_STACK);
-	if (fsn_user_stacks)
-		return stack_of_user();
+	if (fsn_user_stacks || p->at)
+		return stack_of_user(p->at);
 	return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
 }
 
@@ -345,7 +345,7 @@ static __always_inline __u64 part_word(
 		return (__u32)bpf_get_current_pid_tgid();
 	if (IS_PART(FSN_BY_CGROUP))
 		return bpf_get_current_cgroup_id();
-	return IS_PART(FSN_BY_STACK) ? part_stack(ctx) : 0;
+	return IS_PART(FSN_BY_STACK) ? part_stack(ctx, p) : 0;
 }
 
 static __always_inline void key_fill(
@@ -701,7 +701,7 @@ static __always_inline void waker_keep(__u32 slot, __u64 start)
 		return;
 	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
 	waker->tid = (__u32)bpf_get_current_pid_tgid();
-	waker->stack = fsn_waker_stacks ? stack_of_user() : 0;
+	waker->stack = fsn_waker_stacks ? stack_of_user(false) : 0;
 	waker->start = start;
 }
 

@@ -324,6 +324,9 @@ static __always_inline __u32 walk_finish(struct walk *w, int end)
 	return number;
 }
 
+/* In an address of user space: the instruction there is hit, not returned to. */
+#define STACK_HIT (1ULL << 63)
+
 /*
  * Walks the stack of a call at its entry, from the registers there. Returns its number,
  * or 0 if not known. @link is the return address; 0 on x86-64 if it is at @sp. Not
@@ -343,8 +346,8 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 		add(&ctl.lost_stacks, 1);
 		return 0;
 	}
-	walk_begin(w, link, sp, fp);
-	w->exact = fsn_user_stacks && fsn_events; /* a USDT probe is hit, not called */
+	walk_begin(w, link & ~STACK_HIT, sp, fp);
+	w->exact = link & STACK_HIT || (fsn_user_stacks && fsn_events); /* nor is a USDT probe called */
 #if defined(__TARGET_ARCH_x86)
 	if (!link) {
 		w->sp = sp + 8;
@@ -431,13 +434,17 @@ static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
 	return stack_of_thread_in(ctx, skip, true);
 }
 
-/* Walks the user stack from the thread's entry to the kernel; 0 for a kernel thread. */
-static __always_inline __u32 stack_of_user(void)
+/*
+ * Walks the user stack from the thread's entry to the kernel, with @hit at an instruction that a probe
+ * is on; 0 for a kernel thread.
+ */
+static __always_inline __u32 stack_of_user(bool hit)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
-	return task->mm ? stack_of_call(REG_SP(regs), REG_FP(regs), REG_IP(regs)) : 0;
+	return task->mm ? stack_of_call(REG_SP(regs), REG_FP(regs), REG_IP(regs) | (hit ? STACK_HIT : 0))
+			: 0;
 }
 
 /* --- repeated walks, in the thread -------------------------------------------------- */

@@ -493,7 +493,7 @@ static void show_callers_as_stacks(struct options *o, const struct preset_set *p
 
 	if (!s->by_text || strcmp(s->by_text, "caller") || !are_events(&o->attach, preset))
 		return;
-	cmd_note(o->g, "only functions of programs and libraries have a known caller: --by stack instead");
+	cmd_note(o->g, "only calls of functions of programs and libraries have a known caller: --by stack instead");
 	s->choice.by_cnt = 0;
 	s->view = view_find("stack");
 }

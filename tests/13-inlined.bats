@@ -221,6 +221,48 @@ both (inlined) 20 0 - 0 0 20"
 	fsn detach g
 }
 
+# The copy is in a frame, so that the return address is not at the stack pointer.
+@test "inlined: stacks of copies, lines and instructions begin at the code that is hit" {
+	local line
+
+	need_bpf
+	cat >"$PROG.c" <<-'END'
+	volatile long sink;
+	__attribute__((noinline)) long other(long n) { sink += n; return sink; }
+	static inline __attribute__((always_inline)) void copy(long n) { sink += n; }
+	__attribute__((noinline)) long work(long n)
+	{
+		volatile long frame[9] = { other(n) };
+
+		copy(other(n + 1));
+		sink += other(frame[0]); /* here */
+		return frame[n % 9];
+	}
+	int main(void)
+	{
+		for (int i = 0; i < 30; i++)
+			sink += work(i);
+		return 0;
+	}
+	END
+	cc -O2 -g -o "$PROG" "$PROG.c"
+	line=$(grep -n here "$PROG.c" | cut -d : -f 1)
+	fsn attach g "$PROG:copy" "$PROG:other" "$PROG.c:$line" --lib "$PROG" --by stack
+	capture "$PROG"
+	fsn stats g --by stack --format folded
+	assert_eq "$(sed -E 's/^.*main;/main;/' <<<"$output" | sort)" "main;work;$PROG.c:$line 30
+main;work;copy (inlined) 30
+main;work;other 30
+main;work;other 30
+main;work;other 30"
+	fsn detach g
+	fsn -s 2 attach g "$PROG:copy" --by caller
+	assert_stderr_match "'caller': only calls of functions of programs and libraries have a known caller"
+	fsn attach g "$PROG:copy" "$PROG:other" --by caller
+	assert_stderr_match 'calls of 1 of the 2 functions are not broken down'
+	fsn detach g
+}
+
 # The search reads all entries before each name, and ends after 768 MiB.
 @test "inlined: all copies are found, or none" {
 	local i

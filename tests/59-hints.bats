@@ -165,7 +165,7 @@ hint_table() {
 		use --by %s|run --by process with keys|words of --by that are no key of --key
 		calls of %zu of the %zu functions are not broken down: they lack the arguments of --by and --sum%s|files --by bufsiz|26-keys: keys: a name that few functions have for an argument is answered with those of another
 		use --by stack|attach --by caller of a system call|a system call has no caller, but a stack
-		only functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
+		only calls of functions of programs and libraries have a known caller: --by stack instead|run --by caller of system calls|a system call has no caller, but a stack
 		unknown option '-c'; did you mean 'funcsnoop %s'?|-c before a command|58-habits: options of other tracers: the error names what does the same
 		unknown option '-e'; did you mean 'funcsnoop run %s%s'?|-e NAME before a command|58-habits: options of other tracers: the error names what does the same
 		use 'arg:goroutine' for an argument of that name|--by goroutine without Go|a key of goroutines is for Go
@@ -719,13 +719,13 @@ meant() { # FUNCTION MEANT
 
 	for f in u:"$FIX/events":tick off-cpu cpu; do
 		fsn -s 2 attach g "$f" --by caller -p $$
-		assert_stderr_match "--by 'caller': only functions of programs and libraries have a known caller$"
+		assert_stderr_match "--by 'caller': only calls of functions of programs and libraries have a known caller$"
 	done
 	follow 2 '^use --by stack$' "s,^use (.*),funcsnoop attach g s:write -p $$ \\1," \
 		attach g s:write -p $$ --by caller
 	for f in s:write syscalls t:raw_syscalls:sys_enter; do
 		fsn run "$f" --by caller -- "$CALL" add 7
-		assert_stderr_match '^funcsnoop run: only functions of programs and libraries have a known caller: --by stack instead$'
+		assert_stderr_match '^funcsnoop run: only calls of functions of programs and libraries have a known caller: --by stack instead$'
 		assert_stderr_match ' (write|sys_enter)'
 	done
 	fsn -s 2 run s:write --by comm,caller -- "$CALL" add 7

@@ -180,7 +180,8 @@ struct fsn_part {
 	unsigned char is_signed;
 	unsigned int arg; /* 1 + its number among the function's arguments; 0: not an argument */
 	/*
-	 * Offset from the pointer. FSN_BY_COMMUNICATOR: of its hash; FSN_BY_MEMBER: of the member;
+	 * FSN_BY_STACK: 1 if the probe is inside a function. Otherwise an offset from the pointer:
+	 * FSN_BY_COMMUNICATOR: of its hash; FSN_BY_MEMBER: of the member;
 	 * FSN_BY_PRODUCT: 1 if the factors are there, 0 if they are arguments; FSN_BY_BYTES: of the
 	 * size of an element, from the argument at .type; 0: .sizes has it.
 	 */

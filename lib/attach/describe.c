@@ -135,7 +135,8 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].name = draft->targets[i].name;
 		funcs[i].regs = regs_of(draft, &draft->targets[i]);
 		funcs[i].ends = i < draft->timed_cnt;
-		funcs[i].called = draft->targets[i].kind->has_callers;
+		funcs[i].inside = draft->targets[i].inside;
+		funcs[i].called = draft->targets[i].kind->has_callers && !funcs[i].inside;
 		if (!known)
 			continue;
 		funcs[i].ret = known->ret_text ? &known->ret : NULL;

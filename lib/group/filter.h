@@ -91,6 +91,7 @@ struct condition_func {
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its returns are traced */
 	bool called;                    /* its caller is known */
+	bool inside;                    /* its probes are inside functions */
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named, lock; /* as of struct preset_func */
 	bool waits;                  /* the same */

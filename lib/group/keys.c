@@ -414,6 +414,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return code;
 	if (name->by != FSN_BY_NUMBER && name->by != FSN_BY_CLASS) {
 		ret->what = (unsigned char)name->by;
+		ret->at = name->by == FSN_BY_STACK && f->inside;
 		return 0;
 	}
 	code = find_arg(f, name->name, &ret->where, &nth, ret_why);
@@ -516,7 +517,7 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 		}
 		if (names[i].by == FSN_BY_CALLER) {
 			err_set(err, -ERR_USAGE,
-				"%s '%s': only functions of programs and libraries have a known caller",
+				"%s '%s': only calls of functions of programs and libraries have a known caller",
 				option, names[i].name);
 			return err_hint(err, "use --by stack");
 		}
