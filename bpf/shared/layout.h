@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 17
+#define FSN_LAYOUT 18
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -28,10 +28,7 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2] __attribute__((aligned(64)));
 	unsigned long long min[2];
-	/*
-	 * The same for a count: failed calls dropped because the table of codes was full. Written
-	 * only if FSN_OPT_UNPLACED is set.
-	 */
+	/* The same for a count: failed calls dropped because the table of codes was full. */
 	unsigned long long unplaced[2];
 	/* Used if the BPF programs limit the overhead (fsn_conf.shed_ns): */
 	unsigned int looked; /* last check of the cost, CLOCK_MONOTONIC / 1,024 */

@@ -34,7 +34,6 @@ struct fsn_meta {
 	unsigned int stat_shards, hist_shards, path_shards;
 	unsigned int path_cnt; /* number of paths, with the last one */
 	unsigned int type_cnt, name_cnt, text_bytes;
-	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
 	unsigned int uid, pid; /* of the attaching command */
@@ -84,7 +83,6 @@ struct fsn_meta {
 #define FSN_OPT_HOLDS   16U
 #define FSN_OPT_SPLIT   64U /* times are split: on CPU, runnable, blocked */
 #define FSN_OPT_KEPT    32U /* removed when the attaching command exits */
-#define FSN_OPT_UNPLACED 128U /* struct fsn_stat's .unplaced is written */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;

@@ -262,8 +262,7 @@ static uid_t login_uid(void)
 }
 
 static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
-	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
-	bool by_pid)
+	const struct attach_opts *opts, const struct engine *e, bool by_pid)
 {
 	meta->layout = FSN_LAYOUT;
 	meta->links = e->links;
@@ -276,7 +275,6 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->path_shards = e->path_shards;
 	meta->path_cnt = e->path_cnt;
 	meta->block_sets = e->block_sets;
-	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->budget = opts->budget.share;
 	meta->tried_ns = opts->budget.tried_ns;
@@ -285,8 +283,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
 			(opts->nesting ? FSN_OPT_NESTING : 0) |
 			(opts->split ? FSN_OPT_SPLIT : 0) |
-			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0) |
-			FSN_OPT_UNPLACED;
+			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
 	meta->uid = login_uid();
 	meta->sampled_cpus = e->sampled_cpus;
 	meta->duty = draft->duty;
@@ -516,7 +513,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = engine_follow(e, opts->pids_fd, dir_fd, err);
 	if (code)
 		return code;
-	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
+	fill_meta(&meta, draft, opts, e, by_pid);
 	meta.price = *price;
 	meta.definition = opts->definition;
 	meta.memory_bytes = maps_memory(e, false);

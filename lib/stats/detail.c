@@ -436,28 +436,6 @@ void stats_add_unplaced(
 			f->unplaced += stat->unplaced[p] & FSN_NS_MASK;
 }
 
-/*
- * Groups attached by an older version count dropped codes only per group. Then the number
- * of a function is its errors without a code, which is too low while calls fail, because errors are
- * read before codes.
- */
-static void guess_unplaced(const struct stats_view *view, struct stats *s)
-{
-	const struct fsn_ctl *ctl = &view->ctl;
-	uint64_t codes;
-
-	if (ctl->lost_codes == ctl->lost_codes_base[FSN_BASE_INDEX(ctl->base)])
-		return;
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		struct stats_func *f = &s->funcs[i];
-
-		codes = 0;
-		for (size_t k = 0; k < f->code_cnt; k++)
-			codes += f->codes[k].count;
-		f->unplaced = f->n.errors > codes ? f->n.errors - codes : 0;
-	}
-}
-
 int stats_read_codes(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
@@ -483,8 +461,6 @@ int stats_read_codes(
 		if (!code)
 			name_codes(types, f);
 	}
-	if (!code && !(g->meta.options & FSN_OPT_UNPLACED))
-		guess_unplaced(view, s);
 	return code;
 }
 
