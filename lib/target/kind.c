@@ -273,6 +273,7 @@ static void list_add(struct probes *p, struct probe_list *list, const struct eve
 	list->semaphores[n] = site->semaphore;
 	list->cookies[n] = cookie;
 	list->probes.cnt++;
+	p->total++;
 }
 
 static struct probe_list *list_of(struct probes *p, uint32_t object, enum engine_prog prog)

@@ -75,7 +75,7 @@ struct place_probes {
 
 struct probes {
 	struct probe_list *lists; /* in the order of attachment */
-	size_t object_cnt, list_cnt;
+	size_t object_cnt, list_cnt, total;
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
 	bool follows; /* some tail call is tracked */
