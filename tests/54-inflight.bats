@@ -479,3 +479,17 @@ unmatched_returns 42"
 	wait_bg hung
 	fsn detach g
 }
+
+@test "in flight: a thread has one call of a system call at a time, however many it makes" {
+	local copy=$BATS_TEST_TMPDIR/own-copy i
+
+	cp "$(type -P dd)" "$copy"
+	fsn attach g s:read s:write --if comm==own-copy
+	start_bg copy "$copy" if=/dev/zero of=/dev/null bs=1
+	for ((i = 0; i < 60; i++)); do
+		fsn stats g
+		refute_output_match '^in flight: [0-9]+ calls'
+	done
+	stop_bg copy
+	fsn detach g
+}

@@ -212,22 +212,28 @@ static void print_failed_paths(const struct report_group *rg, FILE *f)
 		fputs("  --stream --only failed prints whole paths\n", f);
 }
 
-/* Subtracts calls that cannot be running from @cnts, the calls in flight of each function. */
-static void drop_stale(const struct stats *s, uint64_t *cnts)
+/*
+ * Reduces @cnts, the calls in flight of each function, to those that are seen in progress: the counters
+ * of calls are read after those of returns, so a busy function seems to have more.
+ */
+static void keep_seen(const struct stats *s, uint64_t *cnts)
 {
 	_cleanup_free_ struct slot_call *calls = NULL;
 	size_t cnt;
 
 	if (slots_read(s->group, &calls, &cnt, NULL))
 		return;
-	for (size_t i = 0; i < cnt; i++)
-		for (size_t k = 0; calls[i].stale && k < s->func_cnt; k++)
-			if (s->funcs[k].fn == calls[i].fn && cnts[k])
-				cnts[k]--;
+	for (size_t k = 0; k < s->func_cnt; k++) {
+		uint64_t seen = 0;
+
+		for (size_t i = 0; cnts[k] && i < cnt; i++)
+			seen += !calls[i].stale && calls[i].fn == s->funcs[k].fn;
+		cnts[k] = seen < cnts[k] ? seen : cnts[k];
+	}
 }
 
-/* "in flight: 3 calls: poll 2, recvfrom 1" */
-static void print_in_flight(const struct stats *s, FILE *f)
+/* "in flight: 3 calls: poll 2, recvfrom 1"; of a group that stays, the command that lists them. */
+static void print_in_flight(const struct stats *s, bool stays, FILE *f)
 {
 	_cleanup_free_ uint64_t *cnts = xcalloc(s->func_cnt + 1, sizeof(*cnts));
 	const char *before = ": ";
@@ -236,12 +242,17 @@ static void print_in_flight(const struct stats *s, FILE *f)
 
 	for (size_t i = 0; i < s->func_cnt; i++)
 		cnts[i] = s->funcs[i].unswept ? 0 : s->funcs[i].in_flight;
-	drop_stale(s, cnts);
+	keep_seen(s, cnts);
 	for (size_t i = 0; i < s->func_cnt; i++)
 		in_flight += cnts[i];
 	if (!in_flight)
 		return;
 	fprintf(f, "in flight: %s", counted(in_flight, "call", "calls").text);
+	if (stays) {
+		fprintf(f, "; 'funcsnoop list inflight %s' shows %s\n", group_info(s->group).name,
+			in_flight == 1 ? "it" : "them");
+		return;
+	}
 	for (size_t i = 0; i < s->func_cnt && named <= NAMED_MAX; i++) {
 		_cleanup_free_ char *function = NULL;
 
@@ -259,7 +270,6 @@ static void print_in_flight(const struct stats *s, FILE *f)
 static void print_foot(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t in_flight = 0, abandoned = 0, unswept = 0;
-	const char *name = group_info(rg->s->group).name;
 
 	for (size_t i = 0; i < rg->s->func_cnt; i++) {
 		if (rg->s->funcs[i].unswept)
@@ -270,12 +280,8 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 	}
 	print_failed(rg, f);
 	print_failed_paths(rg, f);
-	if (in_flight && r->past) /* the group is about to go */
-		print_in_flight(rg->s, f);
-	else if (in_flight)
-		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
-			counted(in_flight, "call", "calls").text, name,
-			in_flight == 1 ? "it" : "them");
+	if (in_flight)
+		print_in_flight(rg->s, !r->past, f);
 	if (unswept)
 		fprintf(f, "in flight: at most %s; only the owner of the group can see which threads still run\n",
 			counted(unswept, "call", "calls").text);
