@@ -69,7 +69,7 @@ plain 512 1 1"
 	fsn stats gpu --fail-if 'p50[kernel=add<float>]>3us' --fail-if 'p99[kernel=plain]>700ns'
 	fsn -s 3 stats gpu --fail-if 'p99[kernel=add<float>]>80us'
 	assert_stderr_match \
-		'^funcsnoop stats: kernels\[kernel=add<float>\] of gpu: p99 is 86\.016us \(p99\[kernel=add<float>\]>80us\)$'
+		'^funcsnoop stats: kernels\[kernel=add<float>\] of gpu: p99 is 86.0 us \(p99\[kernel=add<float>\]>80us\)$'
 	fsn stats gpu --save "$BATS_TEST_TMPDIR/saved"
 	# Five of 25 are those of before, which are in a row of their own.
 	job heard 10 slow

@@ -286,11 +286,11 @@ static bool holds(enum check_op op, int order)
 }
 
 static const char *value_text(
-	const struct check *c, uint64_t value, char buf[DURATION_LEN])
+	const struct check *c, uint64_t value, char buf[TEXT_NUM_LEN])
 {
 	if (figures[c->figure].unit == UNIT_NS)
-		return duration_format(value, buf);
-	snprintf(buf, DURATION_LEN, "%llu", (unsigned long long)value);
+		return text_duration(value, buf);
+	snprintf(buf, TEXT_NUM_LEN, "%llu", (unsigned long long)value);
 	return buf;
 }
 
@@ -298,7 +298,7 @@ static bool check_value(const struct globals *g, const struct check *c, const ch
 	const struct saved_func *now)
 {
 	uint64_t value = now->figures.value[c->figure].n;
-	char is[DURATION_LEN];
+	char is[TEXT_NUM_LEN];
 
 	if (!holds(c->op, (value > c->value) - (value < c->value)))
 		return false;
@@ -320,7 +320,7 @@ static bool check_share(const struct globals *g, const struct check *c, const ch
 	const struct figures *f = &now->figures;
 	uint64_t part = f->value[c->figure].n, all = f->value[FIGURE_ON_CPU].n +
 		f->value[FIGURE_QUEUED].n + f->value[FIGURE_BLOCKED].n;
-	char of[DURATION_LEN], whole[DURATION_LEN];
+	char of[TEXT_NUM_LEN], whole[TEXT_NUM_LEN];
 	double share;
 
 	if (!all)
@@ -337,7 +337,7 @@ static bool check_share(const struct globals *g, const struct check *c, const ch
 static bool check_growth(const struct globals *g, const struct check *c,
 	const char *group, const struct saved_func *was, const struct saved_func *now)
 {
-	char from[DURATION_LEN], to[DURATION_LEN];
+	char from[TEXT_NUM_LEN], to[TEXT_NUM_LEN];
 	uint64_t before, after;
 	double change;
 
