@@ -173,9 +173,11 @@ kept() {
 	with_copy "$LEAKS"
 	assert_at_exit 300000 300
 	fsn stats malloc --by stack
+	assert_output_match '^EXIT% +CALLED BY '
 	assert_output_match '^100[.]0 .*keep > malloc .* 300 kB +300$'
 	refute_output_match 'drop'
 	fsn stats malloc --by stack --sort calls
+	assert_output_match '^SHARE +CALLED BY '
 	assert_output_match 'drop'
 	fsn stats malloc --by stack --sort exit --format folded
 	assert_output_match '(^|;)keep;malloc 300000$'

@@ -618,11 +618,15 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 {
 	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg),
 		.folds = grid->is_table && !r->choice->all };
+	enum figure_id sort;
 	size_t least = SIZE_MAX;
 	uint32_t at;
 
 	each_stack_row(rg, trie_take, &t);
-	at = trie_begin(&t, r->choice, sort_of_tree(&t, r, rg));
+	sort = sort_of_tree(&t, r, rg);
+	if (sort == FIGURE_LIVE || sort == FIGURE_EXIT)
+		grid->columns[0].title = sort == FIGURE_LIVE ? "LIVE%" : "EXIT%";
+	at = trie_begin(&t, r->choice, sort);
 	if (r->choice->top)
 		least = trie_limit(&t, at, r->choice->top, grid);
 	for (; at != NO_NODE; at = trie_next(&t, at)) {
