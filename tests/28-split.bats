@@ -136,7 +136,7 @@ divided() { # ARG...
 	fsn -s 3 stats g --fail-if 'blocked>100ms'
 	fsn stats g --fail-if 'blocked>100s'
 	fsn -s 3 stats g --fail-if 'blocked>60%'
-	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: blocked is [0-9.]+m?s of [0-9.]+m?s, [0-9.]+ % [(]blocked>60%[)]$'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: blocked is [0-9.]+ m?s of [0-9.]+ m?s, [0-9.]+ % [(]blocked>60%[)]$'
 	fsn stats g --fail-if 'queued>99%'
 	fsn reset g
 	fsn stats g --json --all

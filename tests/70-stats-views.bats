@@ -694,7 +694,7 @@ c
 	fsn stats g --fail-if 'p99>1s' --fail-if 'errors>0' --fail-if 'in_flight != 0'
 	assert_stderr ""
 	fsn -s 3 stats g --fail-if 'p99>1s' --fail-if 'min>=2ms'
-	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: min is [0-9.]+ms \(min>=2ms\)$'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: min is [0-9.]+ ms \(min>=2ms\)$'
 	refute_stderr_match fix_add
 	assert_output_match '^fix_sleep_us '
 	fsn -s 3 stats g --fail-if 'calls=10' --json
@@ -711,7 +711,7 @@ c
 	fsn reset g
 	capture "$FIX/call" --arg 20000 sleep_us 20
 	fsn -s 3 stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>50%'
-	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: p50 was [0-9.]+ms, is [0-9.]+ms, \+[0-9.]+ % \(p50>50%\)$'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: p50 was [0-9.]+ ms, is [0-9.]+ ms, \+[0-9.]+ % \(p50>50%\)$'
 	fsn stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>5000%'
 	fsn -s 3 stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>50%' --json
 	fsn detach g
