@@ -25,6 +25,7 @@
 /* 1 + number of the functions whose calls are these waits; 0: not traced. */
 const volatile __u32 fsn_off_cpu = 0;
 const volatile __u32 fsn_run_queue = 0;
+const volatile bool fsn_one_clock = false; /* the clocks of all run queues are the same */
 
 /* Innermost frames of a stack at a switch: this BPF program and its callers. */
 #define SWITCH_FRAMES 3
@@ -113,11 +114,11 @@ static __always_inline bool wait_has_names(void)
 
 /*
  * Time of a switch or wakeup of @task, by the clock of its run queue. The kernel has just read it;
- * reading another one takes a third of the time of these programs.
+ * reading another one takes a third of the time of these programs. A wait can end on another CPU.
  */
 static __always_inline __u64 wait_clock(const struct task_struct *task)
 {
-	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	if (!fsn_one_clock || !bpf_core_field_exists(task->se.cfs_rq) ||
 		!bpf_core_field_exists(task->se.cfs_rq->rq))
 		return bpf_ktime_get_ns();
 	return task->se.cfs_rq->rq->clock;

@@ -61,8 +61,7 @@ waits_fit() {
 	done <<<"$said"
 }
 
-# bats test_tags=core
-@test "waits: numbers and durations match the kernel's counters of the thread" {
+waits_match() {
 	local try fit=
 
 	# An untraced switch away from a CPU also gives one wait less, without a trace of it:
@@ -76,6 +75,18 @@ waits_fit() {
 		fsn detach g
 	done
 	((fit)) || fail "in none of $try runs"
+}
+
+# bats test_tags=core
+@test "waits: numbers and durations match the kernel's counters of the thread" {
+	waits_match
+}
+
+@test "waits: the common clock is used where those of the run queues can differ" {
+	echo hpet >"$BATS_TEST_TMPDIR/clock"
+	mount --bind "$BATS_TEST_TMPDIR/clock" /sys/devices/system/clocksource/clocksource0/current_clocksource
+	waits_match
+	umount /sys/devices/system/clocksource/clocksource0/current_clocksource
 }
 
 @test "waits: slow waits show who had the CPU, and who woke the thread" {

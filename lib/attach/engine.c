@@ -13,6 +13,7 @@
 
 #include "base/apart.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "internal.h"
 #include "pins/bpffs.h"
@@ -319,6 +320,22 @@ static uint32_t cpus_max(void)
 	return cpus > 64 && cpus < FSN_CPUS_MAX ? cpus : cpus > 64 ? FSN_CPUS_MAX : 64;
 }
 
+/*
+ * True if the run queues' clocks of all CPUs are the same. Where the kernel does not trust the time stamp
+ * counter as a clock source, they differ by up to a tick (kernel/sched/clock.c).
+ */
+static bool has_one_clock(void)
+{
+	_cleanup_close_ int fd = open(
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *name = NULL;
+	size_t len;
+
+	if (fd < 0 || file_read(fd, 64, &name, &len))
+		return false;
+	return !strcmp(name, "tsc\n") || !strcmp(name, "arch_sys_counter\n");
+}
+
 /* Sets the map sizes and the constants of the BPF programs. Call it before the load. */
 static void engine_size(struct engine *e, const struct engine_spec *spec)
 {
@@ -381,6 +398,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_user_stacks = spec->stacks == STACKS_OF_USER;
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
 	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
+	e->skel->rodata->fsn_one_clock = waits && has_one_clock();
 	e->skel->rodata->fsn_futex = spec->futex_waits ? SYS_futex : 0;
 	e->skel->rodata->fsn_spans = spec->probes->spans;
 	e->skel->rodata->fsn_follows = spec->probes->follows;
