@@ -638,7 +638,8 @@ code_at() { # PID FILE ADDRESS: where PID has it
 @test "overhead: a call in progress when run replaces its link is counted, and said to be untimed" {
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'turn_*' --lib "$FIX/turns" -- bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
-	assert_stderr_match '^funcsnoop run: [1-9][0-9]* calls? (was|were) in progress when a link was replaced: counted, not timed$'
+	assert_stderr_match '^funcsnoop run: [1-9][0-9]* calls? (was|were) in progress when a link was replaced, or began meanwhile: counted, not timed$'
+	assert_stderr_match '^turn_long +[0-9]+ .* >[0-9]'
 	fsn run g 'turn_*' --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
 	output=$(<"$BATS_TEST_TMPDIR/json")

@@ -27,7 +27,7 @@
 	X(chained)     /* part of calls: tail-called by a traced function */     \
 	X(jumped)      /* left through an untracked tail call */                \
 	X(inner)       /* tail recursion from a call of the same function */    \
-	X(unseen)      /* in progress when the link of their return was replaced */ \
+	X(unseen)      /* in progress when a link was replaced, or begun meanwhile */ \
 	X(unmatched)   /* returns without their call; in no sum */              \
 	X(revived)     /* abandoned, but returned later */                      \
 	X(passed)      /* hits of probed jumps that ended no call; in no sum */ \

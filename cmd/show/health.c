@@ -202,7 +202,7 @@ static const struct health_row rows[] = {
 	{ "left_by_jump", NULL, NULL, NULL, COUNTS(jumped), note_jumped },
 	{ "inner", NULL, NULL, NULL, COUNTS(inner), NULL },
 	{ "unseen", "call was", "calls were",
-		"in progress when a link was replaced: counted, not timed", COUNTS(unseen), NULL },
+		"in progress when a link was replaced, or began meanwhile: counted, not timed", COUNTS(unseen), NULL },
 	{ "unmatched_returns", NULL, NULL, NULL, COUNTS(unmatched), note_unmatched },
 	{ "lost_codes", "failed call is", "failed calls are",
 		"missing by return code: too many codes", STATS(lost_codes), NULL },

@@ -516,6 +516,7 @@ struct stats *stats_delta(
 void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 {
 	struct fsn_counts n = f->n;
+	uint64_t untimed = stats_func_untimed(f);
 
 	n.inner_ns = f->n.total_ns - stats_func_self(f);
 	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
@@ -523,8 +524,10 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 	if (!f->timed)
 		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
 			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
-	n.no_slot = stats_func_untimed(f) - n.jumped;
-	n.sampled_out = n.inner = n.unseen = 0;
+	/* As in the sum, which lacks no call of a function without times. */
+	n.inner = f->timed ? n.inner : untimed;
+	n.no_slot = untimed - n.jumped - n.inner;
+	n.sampled_out = n.unseen = 0;
 	counts_add(&sum->n, &n);
 	if (n.returns)
 		sum->nested = f->nested && (sum->nested || sum->n.returns == n.returns);

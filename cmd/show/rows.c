@@ -204,6 +204,7 @@ struct process {
 	struct stats_row p;
 	size_t functions;
 	uint64_t noise_ns, max_noise_ns; /* as of the function where it is most */
+	bool lacks; /* as of any function */
 	uint64_t user, kernel; /* samples by the mode of the CPU, as far as stacks tell */
 	uint64_t value;    /* that it is ordered by */
 };
@@ -212,7 +213,7 @@ DEFINE_ORDER(compare_ids, struct process, RISING(p.pid) ?: RISING(p.start_ns))
 
 static void process_add(
 	struct process *to, const struct stats_row *p, bool timed, uint64_t noise_ns,
-	uint64_t max_noise_ns)
+	uint64_t max_noise_ns, bool lacks)
 {
 	bool nested = p->nested && (to->p.nested || !to->p.n.returns);
 	struct fsn_proc_counts n = p->n;
@@ -227,6 +228,7 @@ static void process_add(
 	if (n.returns)
 		to->p.nested = nested;
 	to->p.split |= p->split;
+	to->lacks |= lacks;
 	if (noise_ns > to->noise_ns)
 		to->noise_ns = noise_ns;
 	if (max_noise_ns > to->max_noise_ns)
@@ -237,7 +239,7 @@ static void add_process(void *to, const void *from)
 {
 	const struct process *p = from;
 
-	process_add(to, &p->p, true, p->noise_ns, p->max_noise_ns);
+	process_add(to, &p->p, true, p->noise_ns, p->max_noise_ns, p->lacks);
 }
 
 struct processes {
@@ -284,7 +286,8 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			all[at].p.start_ns = p->start_ns;
 			memcpy(all[at].p.comm, p->comm, sizeof(p->comm));
 			process_add(&all[at], p, s->funcs[i].timed,
-				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns);
+				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns,
+				stats_func_lacks(&s->funcs[i]));
 		}
 	*ret_cnt = rows_group(all, cnt, sizeof(*all), compare_ids, add_process);
 	return all;
@@ -337,6 +340,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	figures_of_row(&rest->p, NULL, scope, &values);
 	values.noise_ns = rest->noise_ns;
 	values.max_noise_ns = rest->max_noise_ns;
+	values.lacks = rest->lacks;
 	set_functions(grid, scope, rest->functions, &values);
 	grid_figures(grid, &values);
 	grid_mark(grid, NULL); /* the row is not one process */
@@ -350,7 +354,8 @@ static struct process collect_ended(const struct stats *s)
 	for (size_t i = 0; i < s->func_cnt; i++)
 		if (s->funcs[i].ended.n.calls || s->funcs[i].ended.n.returns)
 			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed,
-				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns);
+				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns,
+				stats_func_lacks(&s->funcs[i]));
 	return ended;
 }
 
@@ -367,7 +372,7 @@ static void fill_other_processes(struct grid *grid, const struct stats *s,
 #define X(name) all.n.name = f->n.name;
 		FSN_PROC_COUNTS(X)
 #undef X
-		process_add(&rest, &all, f->timed, f->noise_ns, f->max_noise_ns);
+		process_add(&rest, &all, f->timed, f->noise_ns, f->max_noise_ns, stats_func_lacks(f));
 	}
 	rest.functions = 0; /* not known of which */
 	proc_counts_subtract(&rest.p.n, &seen->n);
@@ -389,7 +394,7 @@ void fill_process(
 	if (scope.all_samples)
 		each_stack_row(rg, add_mode, &(struct processes) { all, cnt });
 	for (size_t i = 0; i < cnt; i++) {
-		process_add(&sum, &all[i].p, true, 0, 0);
+		process_add(&sum, &all[i].p, true, 0, 0, all[i].lacks);
 		all[i].value = process_value(&all[i].p, r->choice->sort);
 	}
 	qsort(all, cnt, sizeof(*all), compare_processes);
@@ -405,13 +410,14 @@ void fill_process(
 		figures_of_row(p, NULL, &scope, &values);
 		values.noise_ns = all[i].noise_ns;
 		values.max_noise_ns = all[i].max_noise_ns;
+		values.lacks = all[i].lacks;
 		set_modes(&all[i], scope.all_samples, &values);
 		set_functions(grid, &scope, all[i].functions, &values);
 		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
 		fill_rest_processes(grid, "ended", &ended, &scope);
-		process_add(&sum, &ended.p, true, 0, 0);
+		process_add(&sum, &ended.p, true, 0, 0, ended.lacks);
 	}
 	if (rg->s->lost_processes)
 		fill_other_processes(grid, rg->s, &sum.p, &scope);

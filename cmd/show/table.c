@@ -154,6 +154,12 @@ static uint64_t bound_of(const struct figures *f, enum figure_id id)
 	return is_all && ns < max_ns ? max_ns : ns;
 }
 
+static bool is_sum(enum figure_id id)
+{
+	return id == FIGURE_TOTAL || id == FIGURE_SELF || id == FIGURE_ON_CPU ||
+		id == FIGURE_QUEUED || id == FIGURE_BLOCKED;
+}
+
 void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n)
 {
 	add_n(grid, known ? type : CELL_NONE, n);
@@ -207,6 +213,7 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		else
 			grid_n(grid, type, known, known ? f->value[id].n : 0);
 		grid_about(grid, known && is_noise(f, id));
+		grid->cells[grid->cell_cnt - 1].least = f->lacks && is_sum(id);
 		if (known && is_noise(f, id) && grid->is_table)
 			grid->cells[grid->cell_cnt - 1].below = bound_of(f, id);
 	}
@@ -286,8 +293,9 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 		snprintf(buf, CELL_LEN, "%lld", (long long)cell->n);
 		return buf;
 	case CELL_NS:
-		buf[0] = cell->below ? '<' : '~';
-		text_duration(cell->below ? cell->below : cell->n, buf + cell->about);
+		buf[0] = cell->below ? '<' : cell->about ? '~' : '>';
+		text_duration(
+			cell->below ? cell->below : cell->n, buf + (cell->about || cell->least));
 		return buf;
 	case CELL_PERCENT:
 		snprintf(buf, CELL_LEN, "%.1f", cell->x);

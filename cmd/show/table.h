@@ -41,6 +41,7 @@ struct cell {
 	uint64_t n;
 	double x;
 	bool about; /* within the noise: "~" before it in a table */
+	bool least; /* it lacks calls: ">" before it in a table */
 	uint64_t below; /* of such a time: "<" and this instead; or 0 */
 };
 

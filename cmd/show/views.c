@@ -436,6 +436,7 @@ static void node_figures(const struct node *n, const struct stats *s,
 		.noise_ns = f ? f->noise_ns : 0,
 		.max_noise_ns = f ? f->max_noise_ns : 0,
 		.self_noise_ns = SELF_NOISE(n->cost_ns),
+		.lacks = f && stats_func_lacks(f),
 	};
 	figure_set(ret, FIGURE_CALLS, true, n->path->calls);
 	figure_set(ret, FIGURE_AVG, n->path->calls && n->timed,

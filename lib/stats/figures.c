@@ -108,6 +108,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	ret->noise_ns = f->noise_ns;
 	ret->max_noise_ns = f->max_noise_ns;
 	ret->self_noise_ns = self_noise(f->n.probes_ns, scope);
+	ret->lacks = stats_func_lacks(f);
 	ret->moot = f->timed
 		? 0
 		: FIGURE_BIT(FIGURE_IN_FLIGHT) | FIGURE_BIT(FIGURE_ABANDONED);
@@ -152,6 +153,7 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
 	ret->max_noise_ns = f ? f->max_noise_ns : 0;
+	ret->lacks = f && stats_func_lacks(f);
 	ret->self_noise_ns = scope ? self_noise(row->n.probes_ns, scope) : 0;
 	figure_set(ret, FIGURE_CALLS, true, row->n.calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? row->n.calls : row->n.returns);
@@ -293,6 +295,11 @@ uint64_t stats_func_unfollowed(const struct stats_func *f)
 uint64_t stats_func_untimed(const struct stats_func *f)
 {
 	return stats_func_unfollowed(f) + (f->timed && !f->same ? f->lost : 0);
+}
+
+bool stats_func_lacks(const struct stats_func *f)
+{
+	return f->timed && stats_func_unfollowed(f) > f->n.inner;
 }
 
 uint64_t stats_func_self(const struct stats_func *f)

@@ -324,6 +324,7 @@ struct figures {
 	uint64_t noise_ns;      /* shorter durations are within the error of the correction */
 	uint64_t max_noise_ns;  /* the same for the longest ones */
 	uint64_t self_noise_ns; /* the same for self times, corrected for nested probes */
+	bool lacks; /* sums of times lack calls: stats_func_lacks() */
 	union {
 		uint64_t n;
 		double x; /* percentages, rates and ratios */

@@ -306,6 +306,9 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 uint64_t stats_func_unfollowed(const struct stats_func *f);
 uint64_t stats_func_untimed(const struct stats_func *f);
 
+/* True if the function's total time lacks that of some calls. */
+bool stats_func_lacks(const struct stats_func *f);
+
 /*
  * Self time: without the time of probed callees; only if .nested. And the time of outermost calls:
  * without calls that a call of the same function made.
