@@ -60,6 +60,9 @@ static __always_inline struct fsn_stat *stat_of_key(__u64 key)
 	return stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
 }
 
+/* Counts the call of @key as lost in the streams that select it (stream.bpf.h). */
+int stream_unseen(__u64 key);
+
 /* Counts an abandoned call. While its link is replaced, its return may have come unseen. */
 __noinline int count_abandoned(__u64 key)
 {
@@ -68,11 +71,12 @@ __noinline int count_abandoned(__u64 key)
 
 	if (!stat)
 		return 0;
-	if (turn && (key >> FSN_KEY_TURN_SHIFT ^ turn) & 1)
-		add(&stat->n.unseen, 1);
-	else
+	if (!turn || !((key >> FSN_KEY_TURN_SHIFT ^ turn) & 1)) {
 		add(&stat->n.abandoned, 1);
-	return 0;
+		return 0;
+	}
+	add(&stat->n.unseen, 1);
+	return stream_unseen(key);
 }
 
 static __noinline int count_revived(__u64 key)

@@ -186,6 +186,18 @@ static __noinline int stream_lost(__u32 i)
 	return 0;
 }
 
+__noinline int stream_unseen(__u64 key)
+{
+	__u32 streams = streams_of((key & FSN_KEY_FN_MASK) - 1);
+	__u32 pid = (key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT;
+
+	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
+		if (streams & 1U << i &&
+			stream_wants(i, FSN_CALL_UNTIMED, bpf_ktime_get_ns(), 0, pid))
+			stream_lost(i);
+	return 0;
+}
+
 /* Fills the members that all records of calls have. */
 static __noinline int call_fill(struct call *call, __u32 fn, __u32 flags)
 {

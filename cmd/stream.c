@@ -618,7 +618,7 @@ int stream_run(const struct stream_options *o)
 	if (r.stream)
 		lost = stream_lost(r.stream);
 	if (lost)
-		cmd_note(o->g, "%llu call%s lost: use a larger --limit buffer=SIZE, or filters",
+		cmd_note(o->g, "%llu call%s lost: use a larger --limit buffer=SIZE, filters, or --overhead none",
 			(unsigned long long)lost, lost == 1 ? " was" : "s were");
 	signals_end();
 	return is_end(code) ? EXIT_DONE : cmd_fail(o->g, &err);

@@ -650,6 +650,25 @@ code_at() { # PID FILE ADDRESS: where PID has it
 	assert_json '.[0].health.unseen > 0' true
 }
 
+# turn_long is in progress nearly all the time: each handover takes the probe of one return away.
+@test "overhead: calls whose returns a stream misses when links are replaced are lost calls of it" {
+	local all=$BATS_TEST_TMPDIR/all
+
+	[[ $(link_of) == session ]] || skip "no session links"
+	start_bg run "$FUNCSNOOP" run g 'turn_*' --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/table"
+	poll_until grep -q "attached to" "$(bg_err run)"
+	start_bg stream "$FUNCSNOOP" stream -f turn_long --json --output "$all"
+	poll_until grep -q watching "$(bg_err stream)"
+	"$FIX/turns" 2 1 >"$BATS_TEST_TMPDIR/own"
+	kill -INT "$(bg_pid stream)"
+	wait_bg stream
+	stop_bg -INT run
+	assert_stderr_match "left out meanwhile: "
+	assert_eq "$(jq -s 'map(if .type == "lost" then .count else 1 end) | add' "$all")" \
+		"$(sed -E 's/.* long=([0-9]+) .*/\1/' "$BATS_TEST_TMPDIR/own")"
+	assert_eq "$(jq -s 'any(.type == "lost")' "$all")" true
+}
+
 @test "overhead: calls have no time while links are replaced, however their returns are traced" {
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'turn_*' --lib "$FIX/turns" --probe exit=ret --output "$BATS_TEST_TMPDIR/json" --json -- \

@@ -188,7 +188,7 @@ hint_table() {
 		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: hazards: a handler on another stack in a call with a return probe does no harm
 		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: stream: functions that are only counted show entries
-		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
+		%llu call%s lost: use a larger --limit buffer=SIZE, filters, or --overhead none|stream of very many calls|80-stream: stream: counts calls dropped because the reader is stopped
 		'funcsnoop list targets "u:*"' shows those of running programs|an unknown provider of USDT probes|USDT probes of running programs are listed
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: filters: calls whose text is not in memory are not counted, and stats reports them

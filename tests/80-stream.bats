@@ -465,7 +465,7 @@ assert_all_accounted() { # CALLS
 	lost=$(jq -s '[.[] | select(.type == "lost").count] | add // 0' <<<"$output")
 	assert_eq $((got + lost)) "$1" "delivered $got and lost $lost"
 	((got > 0 && lost > 0)) || fail "delivered $got and lost $lost"
-	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --limit buffer=SIZE, or filters$"
+	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --limit buffer=SIZE, filters, or --overhead none$"
 }
 
 @test "stream: counts calls dropped because the reader is stopped" {

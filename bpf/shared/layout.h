@@ -463,7 +463,7 @@ struct fsn_spread_at {
 struct fsn_stream {
 	unsigned long long lease_ns; /* CLOCK_MONOTONIC; 0: the place is free */
 	unsigned long long min_ns;   /* only calls at least as long */
-	unsigned long long lost;     /* records dropped because the buffer was full */
+	unsigned long long lost;     /* records dropped because the buffer was full, and calls whose end was unseen */
 	unsigned long long passed;   /* records that passed the filters above .sample */
 	unsigned int flags;
 	unsigned int sample; /* N: one of N records; 0: all */

@@ -244,6 +244,35 @@ static bool process_is_gone(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
+/* True if stream @c sends calls of process @pid that are not timed: stream_wants(), bpf/stream.bpf.h. */
+static bool stream_wants_untimed(const struct fsn_stream *c, pid_t pid)
+{
+	if (c->lease_ns < clock_ns(CLOCK_MONOTONIC) || !(c->flags & FSN_STREAM_ENDS) || c->min_ns ||
+		c->flags & (FSN_STREAM_SLOW | FSN_STREAM_FAILED))
+		return false;
+	for (uint32_t i = 0; i < c->pid_cnt; i++)
+		if (c->pid[i] == (uint32_t)pid)
+			return true;
+	return !c->pid_cnt;
+}
+
+/* Counts a call as lost in the streams that select it. */
+static void lose_in_streams(const struct sweep *s, const struct entry *e)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+	uint32_t fn = slot_fn(e->key);
+	struct fsn_stream *all;
+	struct fsn_conf conf;
+
+	if (bpf_map_lookup_elem(group_fd(s->g, MAPID_CONFS), &fn, &conf) || !conf.streams ||
+		map_mmap(group_fd(s->g, MAPID_STREAMS), FSN_STREAMS_MAX * sizeof(*all), &map))
+		return;
+	all = map.addr;
+	for (uint32_t i = 0; i < FSN_STREAMS_MAX; i++)
+		if (conf.streams >> i & 1 && stream_wants_untimed(&all[i], e->pid))
+			__atomic_fetch_add(&all[i].lost, 1, __ATOMIC_SEQ_CST);
+}
+
 static void give_up(struct sweep *s, const struct entry *e)
 {
 	unsigned long long expected = e->key, next = (e->key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
@@ -259,6 +288,8 @@ static void give_up(struct sweep *s, const struct entry *e)
 		return;
 	n = &stats[slot_fn(e->key)].n;
 	__atomic_fetch_add(e->verdict == UNSEEN ? &n->unseen : &n->abandoned, 1, __ATOMIC_SEQ_CST);
+	if (e->verdict == UNSEEN)
+		lose_in_streams(s, e);
 	if (e->way)
 		__atomic_fetch_sub(&held->cnt[e->pid & (FSN_HELD_CNT - 1)], 1, __ATOMIC_SEQ_CST);
 	s->given_up++;
