@@ -400,7 +400,12 @@ static int to_file(const struct stats_options *o, const struct stats_format *for
 	code = render(format, &plain, &buf, &size);
 	if (!code)
 		code = file_replace(path, file_mode(o, format, r), buf, size);
-	return code ? err_sys(err, code, "cannot write '%s'", path) : 0;
+	if (code)
+		return err_sys(err, code, "cannot write '%s'", path);
+	/* On a terminal nothing else says so; scripts and intervals need no note. */
+	if (isatty(STDERR_FILENO) && !o->interval_ns)
+		cmd_note(&g, "wrote %s", path);
+	return 0;
 }
 
 /* Saves the complete document, independently of the view. */

@@ -182,6 +182,18 @@ three_groups() {
 	[[ -z $(tr -d '\r' <<<"$output" | grep -E '.{81}') ]] || fail "wider than 80 columns: $output"
 }
 
+@test "run: prints on a terminal that --output was written" {
+	local run="'$FUNCSNOOP' run -q"
+
+	need_tool script
+	capture script -qec "'$FUNCSNOOP' run '$LIB:fix_add' -d 0.1 -o '$BATS_TEST_TMPDIR/out'" /dev/null
+	assert_output_match "^funcsnoop run: wrote $BATS_TEST_TMPDIR/out"
+	capture script -qec "$run '$LIB:fix_add' -d 0.1 -o '$BATS_TEST_TMPDIR/out'" /dev/null
+	refute_output_match 'wrote'
+	fsn run "$LIB:fix_add" -d 0.1 -o "$BATS_TEST_TMPDIR/out"
+	refute_stderr_match 'wrote'
+}
+
 @test "run: -d stops by itself; the group has GROUP's name and the command's number" {
 	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
 	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'
