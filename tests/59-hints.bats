@@ -109,7 +109,7 @@ hint_table() {
 		each probe needs a file descriptor, of which there are at most %PRId64: raise 'ulimit -n'|feature where perf links are the best|-: kernels before 6.6
 		group '%s' of %s inherits the declarations of that preset|a broken preset of the configuration's group|a broken preset of the same name is named by the configuration that uses it
 		hint: 'funcsnoop help%s%s' shows the usage\n|wrong usage|wrong usage names a command that shows the usage
-		in flight: %s; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
+		; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
 		it is part of funcsnoop: name its path with --lib|gpu: without libfuncsnoop-gpu.so next to the program|a program without its library for GPUs is given the path
 		its implementations have no names here: install the debug symbols of the library|an IFUNC of a stripped library|13-symbols: symbols: an IFUNC is refused, and a hint names its implementations or debug symbols
 		leave out --probe link to use the best links that it has|--link of a kind that the kernel lacks|a link kind that the kernel lacks is left out

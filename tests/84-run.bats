@@ -57,10 +57,9 @@ start_run() { # NAME ARG...: until it counts
 	need_fixture waits
 	start_bg w "$FIX/waits" --wait --wait-end lock 20
 	wait_ready w
-	start_bg r "$FUNCSNOOP" run -p "$(bg_pid w)" -q
-	# All three have their groups.
-	poll_until three_groups
-	sleep 0.5
+	start_bg r "$FUNCSNOOP" run -p "$(bg_pid w)"
+	poll_until -t 60 grep -qx 'funcsnoop run: counting until Ctrl-C' "$(bg_err r)"
+	three_groups
 	tell w
 	wait_line -t 60 w '^done'
 	stop_bg -INT r
