@@ -643,19 +643,23 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 	nest_take_off(nest->parent, &parts, nest_delays(nest));
 }
 
+/* @word with NEST_FOUND if its call is not over, else the next outer one, or 0. */
+__noinline __u64 nest_skip_over(__u64 word)
+{
+	struct fsn_nest *nest = nest_of(word);
+	__u64 key;
+
+	if (nest_call(word, &key))
+		return word | NEST_FOUND;
+	return nest ? READ(nest->parent) : 0;
+}
+
 /* The innermost call that is not over, from @word outwards; 0: not known. */
 __noinline __u64 nest_alive(__u64 word)
 {
-	struct fsn_nest *nest;
-	__u64 key;
-
-	for (__u32 i = 0; i < NEST_STEPS && !nest_call(word, &key); i++) {
-		nest = nest_of(word);
-		word = nest ? READ(nest->parent) : 0;
-		if (!word)
-			return 0;
-	}
-	return word;
+	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
+		word = nest_skip_over(word);
+	return word & ~NEST_FOUND;
 }
 
 /* Adds @ns of a probe that measures nothing to the call that @word identifies. */
