@@ -28,11 +28,6 @@
 		__type(value, value_);             \
 	} name SEC(".maps")
 
-struct mm_struct {
-	unsigned long start_code, start_stack, mmap_base;
-	unsigned long exec_vm; /* executable pages */
-} __core;
-
 struct kernel_siginfo {
 	int si_code;
 	struct {
@@ -93,8 +88,41 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 } __core;
 
-struct mm_struct___walk {
+struct maple_tree {
+	void *ma_root;
+} __core;
+
+struct rb_node {
+	struct rb_node *rb_left, *rb_right;
+} __core;
+
+struct rb_root {
+	struct rb_node *rb_node;
+} __core;
+
+/*
+ * Members of all kernels, where their types permit it: libbpf searches all types of the kernel for
+ * each type here.
+ */
+struct mm_struct {
+	unsigned long start_code, start_stack, mmap_base;
+	unsigned long exec_vm; /* executable pages */
 	struct uprobes_state uprobes_state;
+	struct maple_tree mm_mt; /* since 6.1 */
+	struct rb_root mm_rb;    /* before 6.1 */
+	struct {
+		void *vdso; /* on x86-64 and arm64 */
+		struct {
+			__s64 counter;
+		} tlb_gen; /* x86-64 */
+	} context;
+	int mm_lock_seq; /* since 6.4 */
+} __core;
+
+struct mm_struct___now {
+	struct {
+		unsigned int sequence;
+	} mm_lock_seq; /* since 6.13 */
 } __core;
 
 struct rq {

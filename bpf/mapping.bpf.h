@@ -30,32 +30,26 @@ struct super_block {
 	unsigned long s_magic;
 } __core;
 
-struct inode {
-	struct super_block *i_sb;
-	unsigned long i_ino;
-	__u32 i_generation; /* changes when the inode number is reused */
-} __core;
-
-struct inode___seconds {
-	__s64 i_mtime_sec; /* since 6.11 */
-	__u32 i_mtime_nsec;
-} __core;
-
 struct timespec64 {
 	__s64 tv_sec;
 	long tv_nsec;
 } __core;
 
-struct inode___hidden {
-	struct timespec64 __i_mtime; /* since 6.7 */
-} __core;
-
-struct inode___plain {
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_generation; /* changes when the inode number is reused */
 	struct timespec64 i_mtime;
+	struct timespec64 __i_mtime; /* since 6.7 */
+	__s64 i_mtime_sec;           /* since 6.11 */
+	__u32 i_mtime_nsec;
 } __core;
 
 struct file {
 	struct inode *f_inode;
+	struct {
+		struct dentry *dentry;
+	} f_path;
 } __core;
 
 struct vm_area_struct {
@@ -64,6 +58,7 @@ struct vm_area_struct {
 	unsigned long vm_pgoff;
 	struct mm_struct *vm_mm;
 	struct file *vm_file;
+	struct rb_node vm_rb; /* before 6.1 */
 } __core;
 
 struct qstr {
@@ -73,54 +68,6 @@ struct qstr {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
-} __core;
-
-struct file___path {
-	struct {
-		struct dentry *dentry;
-	} f_path;
-} __core;
-
-struct maple_tree {
-	void *ma_root;
-} __core;
-
-/* Number of changes of mappings: it is odd during one since 6.14, and counts at the end from 6.4. */
-struct seqcount___now {
-	unsigned int sequence;
-} __core;
-struct mm_struct___now {
-	struct seqcount___now mm_lock_seq;
-} __core;
-struct mm_struct___before {
-	int mm_lock_seq;
-} __core;
-
-struct mm_struct___tree {
-	struct maple_tree mm_mt; /* since 6.1 */
-} __core;
-
-struct rb_node {
-	struct rb_node *rb_left, *rb_right;
-} __core;
-
-struct rb_root {
-	struct rb_node *rb_node;
-} __core;
-
-struct mm_struct___old_tree {
-	struct rb_root mm_rb; /* before 6.1 */
-} __core;
-
-struct vm_area_struct___node {
-	unsigned long vm_start, vm_end;
-	struct rb_node vm_rb;
-} __core;
-
-struct mm_struct___vdso {
-	struct {
-		void *vdso;
-	} context; /* on x86-64 and arm64 */
 } __core;
 
 /*
@@ -168,15 +115,11 @@ static __always_inline __u32 version_of(__u32 generation, __u64 mtime_ns)
 /* For an inode that cannot be freed while the BPF program runs. */
 static __always_inline __u64 inode_mtime(struct inode *inode)
 {
-	struct inode___seconds *seconds = (void *)inode;
-	struct inode___hidden *hidden = (void *)inode;
-	struct inode___plain *plain = (void *)inode;
-
-	if (bpf_core_field_exists(seconds->i_mtime_sec))
-		return seconds->i_mtime_sec * NSEC_PER_SEC + seconds->i_mtime_nsec;
-	if (bpf_core_field_exists(hidden->__i_mtime))
-		return hidden->__i_mtime.tv_sec * NSEC_PER_SEC + hidden->__i_mtime.tv_nsec;
-	return plain->i_mtime.tv_sec * NSEC_PER_SEC + plain->i_mtime.tv_nsec;
+	if (bpf_core_field_exists(inode->i_mtime_sec))
+		return inode->i_mtime_sec * NSEC_PER_SEC + inode->i_mtime_nsec;
+	if (bpf_core_field_exists(inode->__i_mtime))
+		return inode->__i_mtime.tv_sec * NSEC_PER_SEC + inode->__i_mtime.tv_nsec;
+	return inode->i_mtime.tv_sec * NSEC_PER_SEC + inode->i_mtime.tv_nsec;
 }
 
 static __always_inline __u32 inode_version(struct inode *inode)
@@ -187,22 +130,19 @@ static __always_inline __u32 inode_version(struct inode *inode)
 /* For an inode that may be freed meanwhile; @at is a buffer. at[1] becomes its mtime in ns. */
 static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32 *ret_version)
 {
-	struct inode___seconds *seconds = (void *)inode;
-	struct inode___hidden *hidden = (void *)inode;
-	struct inode___plain *plain = (void *)inode;
 	long code;
 
 	at[0] = at[2] = 0; /* the kernel's members are shorter */
 	code = bpf_core_read(&at[0], sizeof(inode->i_generation), &inode->i_generation);
-	if (bpf_core_field_exists(seconds->i_mtime_sec)) {
-		code |= bpf_core_read(&at[1], sizeof(at[1]), &seconds->i_mtime_sec);
-		code |= bpf_core_read(&at[2], sizeof(__u32), &seconds->i_mtime_nsec);
-	} else if (bpf_core_field_exists(hidden->__i_mtime)) {
-		code |= bpf_core_read(&at[1], sizeof(at[1]), &hidden->__i_mtime.tv_sec);
-		code |= bpf_core_read(&at[2], sizeof(at[2]), &hidden->__i_mtime.tv_nsec);
+	if (bpf_core_field_exists(inode->i_mtime_sec)) {
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &inode->i_mtime_sec);
+		code |= bpf_core_read(&at[2], sizeof(__u32), &inode->i_mtime_nsec);
+	} else if (bpf_core_field_exists(inode->__i_mtime)) {
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &inode->__i_mtime.tv_sec);
+		code |= bpf_core_read(&at[2], sizeof(at[2]), &inode->__i_mtime.tv_nsec);
 	} else {
-		code |= bpf_core_read(&at[1], sizeof(at[1]), &plain->i_mtime.tv_sec);
-		code |= bpf_core_read(&at[2], sizeof(at[2]), &plain->i_mtime.tv_nsec);
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &inode->i_mtime.tv_sec);
+		code |= bpf_core_read(&at[2], sizeof(at[2]), &inode->i_mtime.tv_nsec);
 	}
 	at[1] = at[1] * NSEC_PER_SEC + at[2];
 	*ret_version = version_of(at[0], at[1]);
@@ -279,7 +219,7 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 /* Returns 0, or the enum fsn_walk_end of a walk that has reached @at. */
 static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 {
-	struct mm_struct___tree *mm = (void *)CURRENT_READ(mm);
+	struct mm_struct *mm = CURRENT_READ(mm);
 	__u64 type = TYPE_RANGE;
 
 	m->entry = as_number(BPF_CORE_READ(mm, mm_mt.ma_root));
@@ -331,13 +271,12 @@ __noinline __u64 mapping_next(__u64 entry, __u64 at)
  */
 static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 {
-	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
-	struct mm_struct___tree *mm = (void *)memory;
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 	struct vm_area_struct *vma;
 	__u64 entry, word = 0;
 
 	*ret_start = 0;
-	if (!memory || !bpf_core_field_exists(mm->mm_mt))
+	if (!mm || !bpf_core_field_exists(mm->mm_mt))
 		return 0;
 	entry = as_number(mm->mm_mt.ma_root);
 	if (!ROOT_IS_NODE(entry))
@@ -351,7 +290,7 @@ static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 		bpf_core_read(&word, sizeof(word), &vma->vm_end) || at >= word ||
 		bpf_core_read(&word, sizeof(word), &vma->vm_mm))
 		return 0;
-	return word == as_number(memory) ? entry : 0;
+	return word == as_number(mm) ? entry : 0;
 }
 
 /* False only if @at is certainly not in an executable mapping. */
@@ -371,12 +310,12 @@ static __always_inline bool mapping_may_run(__u64 at)
  */
 __noinline int mapping_turn(struct mapping *m, __u64 at)
 {
-	struct vm_area_struct___node *vma = NULL;
+	struct vm_area_struct *vma = NULL;
 
 	/* The verifier also checks this on kernels without the member. */
 	if (!m || !bpf_core_field_exists(vma->vm_rb))
 		return -1;
-	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct___node, vm_rb));
+	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct, vm_rb));
 	if (bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
 		bpf_core_read(&m->node[2], sizeof(m->node[2]), &vma->vm_end))
 		return -1;
@@ -395,7 +334,7 @@ __noinline int mapping_turn(struct mapping *m, __u64 at)
  */
 static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 {
-	struct mm_struct___old_tree *mm = (void *)CURRENT_READ(mm);
+	struct mm_struct *mm = CURRENT_READ(mm);
 	int step = 0;
 
 	m->entry = as_number(BPF_CORE_READ(mm, mm_rb.rb_node));
@@ -416,7 +355,7 @@ static __always_inline int mapping_look(struct mapping *m, __u64 at)
 	m->id.ino = 0;
 	m->end = 0;
 	m->at = at;
-	if (!bpf_core_field_exists(((struct mm_struct___tree *)0)->mm_mt)) {
+	if (!bpf_core_field_exists(((struct mm_struct *)0)->mm_mt)) {
 		end = mapping_in_old_tree(m, at);
 		return end ? mapping_in_old_tree(m, at) : 0;
 	}
@@ -452,7 +391,7 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
  */
 static __always_inline bool mapping_is_vdso(const struct mapping *m)
 {
-	struct mm_struct___vdso *mm = (void *)bpf_get_current_task_btf()->mm;
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 	__u64 vdso;
 
 	if (m->id.ino || !bpf_core_field_exists(mm->context.vdso))
@@ -500,7 +439,7 @@ static __always_inline void file_name(const struct fsn_file_id *id, __u64 dentry
  */
 __noinline int mapping_name(struct mapping *m)
 {
-	struct file___path *file;
+	struct file *file;
 	struct fsn_file_id id;
 	__u64 dentry;
 
@@ -555,7 +494,7 @@ __noinline __u64 replaced_return(__u64 place)
  */
 static __always_inline __u64 original_return(__u64 from, __u64 place)
 {
-	struct mm_struct___walk *mm = (void *)bpf_get_current_task_btf()->mm;
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 
 	if (!from || !bpf_core_field_exists(((struct xol_area *)0)->vaddr) ||
 		from != mm->uprobes_state.xol_area->vaddr)
@@ -588,7 +527,7 @@ struct called_at {
 static long called_here(
 	struct task_struct *task, struct vm_area_struct *vma, struct called_at *here)
 {
-	struct file___path *file = (void *)vma->vm_file;
+	struct file *file = vma->vm_file;
 	struct inode *inode;
 
 	here->start = vma->vm_start;
@@ -661,18 +600,20 @@ static __always_inline __u64 own_program(void)
 	return (leader->start_boottime ^ (__u64)task->tgid << 40) + task->self_exec_id;
 }
 
-/* Number of changes of the mappings, or 0 if it is not known or they are being changed. */
+/*
+ * Number of changes of the mappings, or 0 if it is not known or they are being changed: it is odd
+ * during one since 6.14, and counts at the end from 6.4.
+ */
 static __always_inline __u32 mapping_changes(void)
 {
 	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
 	struct mm_struct___now *now = (void *)mm;
-	struct mm_struct___before *before = (void *)mm;
 	__u32 changes = 0;
 
 	if (mm && bpf_core_field_exists(now->mm_lock_seq.sequence))
 		changes = READ(now->mm_lock_seq.sequence);
-	else if (mm && bpf_core_field_exists(before->mm_lock_seq))
-		return READ(before->mm_lock_seq);
+	else if (mm && bpf_core_field_exists(mm->mm_lock_seq))
+		return READ(mm->mm_lock_seq);
 	return changes & 1 ? 0 : changes;
 }
 

@@ -99,7 +99,7 @@ static __always_inline struct walk *walk_claim(void)
 static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct mm_struct___walk *mm = (void *)task->mm;
+	struct mm_struct *mm = task->mm;
 
 	w->cnt = 0;
 	w->exact = 0;
@@ -383,7 +383,7 @@ __noinline __u32 stack_of_end(__u64 where)
 	link = REG_SP(regs) == where || is_of_goroutine(where) ? 0 : REG_IP(regs);
 #elif defined(__TARGET_ARCH_arm64)
 	link = REG_LINK(regs);
-	if (link == ((struct mm_struct___walk *)task->mm)->uprobes_state.xol_area->vaddr)
+	if (link == task->mm->uprobes_state.xol_area->vaddr)
 		link = REG_IP(regs);
 #endif
 	return stack_of_call(REG_SP(regs), REG_FP(regs), link);
@@ -657,7 +657,7 @@ struct bpf_iter__task {
 /* Stores the registers of @task at its entry to the kernel, and its return probes. */
 static __always_inline void thread_fill(struct fsn_thread *at, struct task_struct *task)
 {
-	struct mm_struct___walk *mm = (void *)task->mm;
+	struct mm_struct *mm = task->mm;
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	struct return_instance *ri = NULL;
 

@@ -37,24 +37,6 @@ const volatile bool fsn_stack_holds = false;
 
 #define WINDOW_WORDS 256 /* 2 KiB */
 
-struct mm_struct___number {
-	int mm_lock_seq; /* since 6.4 */
-} __core;
-
-struct mm_struct___counted {
-	struct {
-		unsigned int sequence;
-	} mm_lock_seq; /* since 6.13 */
-} __core;
-
-struct mm_struct___flushed {
-	struct {
-		struct {
-			__s64 counter;
-		} tlb_gen;
-	} context; /* x86-64 */
-} __core;
-
 #define PYTHON_WORDS 32
 
 /* Next step of a walk in an interpreter's frame: bpf/python.bpf.h. */
@@ -227,16 +209,15 @@ static __always_inline bool want_file(const struct fsn_file_id *id, __u64 at)
  */
 static __always_inline __u64 mappings_stamp(const struct task_struct *task)
 {
-	struct mm_struct___counted *counted = (void *)task->mm;
-	struct mm_struct___number *number = (void *)task->mm;
-	struct mm_struct___flushed *flushed = (void *)task->mm;
+	struct mm_struct *mm = task->mm;
+	struct mm_struct___now *now = (void *)mm;
 
-	if (bpf_core_field_exists(counted->mm_lock_seq.sequence))
-		return counted->mm_lock_seq.sequence;
-	if (bpf_core_field_exists(number->mm_lock_seq))
-		return (__u32)number->mm_lock_seq;
-	if (bpf_core_field_exists(flushed->context.tlb_gen.counter))
-		return flushed->context.tlb_gen.counter;
+	if (bpf_core_field_exists(now->mm_lock_seq.sequence))
+		return now->mm_lock_seq.sequence;
+	if (bpf_core_field_exists(mm->mm_lock_seq))
+		return (__u32)mm->mm_lock_seq;
+	if (bpf_core_field_exists(mm->context.tlb_gen.counter))
+		return mm->context.tlb_gen.counter;
 	return 0;
 }
 
