@@ -195,44 +195,29 @@ bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
 	return false;
 }
 
-/* Binds argument @nth, from 1 on; 0: @f has no such argument. */
-static int bind_nth(const struct condition_func *f, size_t nth, enum fsn_by what,
-	struct fsn_part *ret, const char **ret_why)
+/* Binds the communicator, kernel or lock that a function has as an argument, by the preset or types. */
+static int bind_object(const struct condition_func *f, enum fsn_by what, struct fsn_part *ret,
+	const char **ret_why)
 {
-	int code = nth ? condition_arg_at(f, nth - 1, &ret->where, ret_why) : -ENOENT;
+	bool has_regs = f->regs != FSN_REGS_UNKNOWN;
+	size_t nth = 0; /* from 1 on; 0: it has none */
+	int code;
 
+	if (what == FSN_BY_COMMUNICATOR) {
+		ret->at = f->communicator_at;
+		nth = keys_communicator(f, &nth) ? nth + 1 : 0;
+	} else if (has_regs && what == FSN_BY_LOCK) {
+		nth = f->lock;
+	} else if (has_regs && !f->named) {
+		nth = f->kernel;
+	}
+	code = nth ? condition_arg_at(f, nth - 1, &ret->where, ret_why) : -ENOENT;
 	if (code)
 		return code;
 	ret->what = what;
 	ret->width = 64;
-	ret->arg = (unsigned int)nth;
+	ret->arg = what == FSN_BY_LOCK && !f->has_args ? 0 : (unsigned int)nth;
 	return 0;
-}
-
-static int bind_communicator(
-	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
-{
-	size_t nth;
-
-	ret->at = f->communicator_at;
-	return bind_nth(f, keys_communicator(f, &nth) ? nth + 1 : 0, FSN_BY_COMMUNICATOR, ret, ret_why);
-}
-
-static int bind_kernel(
-	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
-{
-	bool is_known = !f->named && f->regs != FSN_REGS_UNKNOWN;
-
-	return bind_nth(f, is_known ? f->kernel : 0, FSN_BY_KERNEL, ret, ret_why);
-}
-
-static int bind_lock(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
-{
-	int code = bind_nth(f, f->regs != FSN_REGS_UNKNOWN ? f->lock : 0, FSN_BY_LOCK, ret, ret_why);
-
-	if (!f->has_args)
-		ret->arg = 0;
-	return code;
 }
 
 /* Binds the thread that ended a wait, which is known like an argument of waits (target/wait.c). */
@@ -387,12 +372,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	memset(ret, 0, sizeof(*ret));
 	if (name->by == FSN_BY_RESULT)
 		return is_sum ? bind_amount(f, ret, ret_why) : bind_result(f, ret, ret_why);
-	if (name->by == FSN_BY_COMMUNICATOR)
-		return bind_communicator(f, ret, ret_why);
-	if (name->by == FSN_BY_KERNEL)
-		return bind_kernel(f, ret, ret_why);
-	if (name->by == FSN_BY_LOCK)
-		return bind_lock(f, ret, ret_why);
+	if (name->by == FSN_BY_COMMUNICATOR || name->by == FSN_BY_KERNEL || name->by == FSN_BY_LOCK)
+		return bind_object(f, name->by, ret, ret_why);
 	if (name->by == FSN_BY_CALLER && !f->called)
 		return -ENOENT;
 	if (name->by == FSN_BY_WAKER_STACK && (!f->waits || !f->ends))
