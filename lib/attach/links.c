@@ -409,10 +409,9 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 static int copy_pids(struct engine *e, int from_fd)
 {
 	int fd = engine_map_fd(e, MAPID_PIDS), cnt = 0;
-	uint32_t pid, value, *before = NULL, last;
+	uint32_t pid, value;
 
-	for (; !bpf_map_get_next_key(from_fd, before, &pid); before = &last) {
-		last = pid;
+	map_foreach(from_fd, &pid) {
 		if (pid == FSN_PID_NONE || !bpf_map_lookup_elem(fd, &pid, &value))
 			continue;
 		value = 0;

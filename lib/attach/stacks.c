@@ -429,14 +429,13 @@ static bool find_kept(
 /* True if more than half of the names of files are in use. */
 static bool names_are_many(int fd)
 {
-	struct fsn_file_id id, next, *before = NULL;
+	struct fsn_file_id id;
 	unsigned int cnt = 0;
 
-	for (; cnt <= FSN_NAMED_FILES / 2 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
-		id = next;
-		cnt++;
-	}
-	return cnt > FSN_NAMED_FILES / 2;
+	map_foreach(fd, &id)
+		if (++cnt > FSN_NAMED_FILES / 2)
+			return true;
+	return false;
 }
 
 /*
@@ -463,16 +462,17 @@ static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fs
 /* A file whose table cannot be made keeps file number 0 and is not tried again (.pid is 0). */
 static int meet_all(struct meeting *m)
 {
-	struct fsn_file_id id, next, *before = NULL;
+	struct fsn_file_id id;
 	struct fsn_file_ref ref;
 	int code = 0;
 
-	for (; !code && !bpf_map_get_next_key(m->t->ids_fd, before, &next); before = &id) {
-		id = next;
+	map_foreach(m->t->ids_fd, &id) {
 		if (bpf_map_lookup_elem(m->t->ids_fd, &id, &ref) || ref.file || !ref.pid)
 			continue;
 		code = meet(m, &id, &ref);
-		if (code || bpf_map_lookup_elem(m->t->ids_fd, &id, &ref))
+		if (code)
+			break;
+		if (bpf_map_lookup_elem(m->t->ids_fd, &id, &ref))
 			continue;
 		ref.pid = 0;
 		bpf_map_update_elem(m->t->ids_fd, &id, &ref, BPF_EXIST);
