@@ -277,3 +277,25 @@ two_more_came() { # NAME
 	rm -f "/tmp/perf-$pid.map"
 	refute_stderr_match 'has no names'
 }
+
+# Two functions that a third one calls are inlined into it; with the option of the remark they are not.
+@test "stacks: a remark says that optimized JavaScript contains inlined functions" {
+	need_tool node
+	local pid option own=$BATS_TEST_TMPDIR
+	cat >"$own/n.js" <<-'END'
+		function inner_work() { let s = 0; for (let i = 0; i < 1e5; i++) s += Math.sqrt(i) * s + i; return s; }
+		function outer_work() { let s = 0; for (let i = 0; i < 100; i++) s += inner_work(); return s; }
+		console.log('ready');
+		setInterval(outer_work, 1);
+	END
+	for option in --turbo-inlining --no-turbo-inlining; do
+		start_bg js env -C "$own" node --perf-basic-prof "$option" n.js
+		wait_line js '^ready'
+		pid=$(bg_pid js)
+		fsn run cpu -p "$pid" --sample 999hz -d 2 --all
+		assert_stderr_match "^funcsnoop run: 'JS:\*' is optimized code and can contain functions that V8 has inlined; 'node --no-turbo-inlining' calls them$"
+		[[ $option != --no-* ]] || assert_output_match 'JS:.inner_work '
+		stop_bg js
+		rm -f "/tmp/perf-$pid.map"
+	done
+}

@@ -360,6 +360,13 @@ static void print_nameless(const struct report *r, const struct report_group *rg
 	report_note(r, f, "JIT code of process %d has no names: %s", pid, hint);
 }
 
+static void print_optimized(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	if (rg->stacks && stacks_optimized(rg->stacks))
+		report_note(r, f, "'JS:*' is optimized code and can contain functions that V8 has inlined; "
+			"'node --no-turbo-inlining' calls them");
+}
+
 /* Reports calls whose result is not in a sum, because their return is not traced. */
 static void print_resultless(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -443,6 +450,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 		print_stackless(r, rg, f);
 	}
 	print_nameless(r, rg, f);
+	print_optimized(r, rg, f);
 	print_resultless(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);

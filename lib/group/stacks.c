@@ -424,6 +424,7 @@ struct stacks {
 	size_t names_cnt, names_used;
 	struct perf_map *maps; /* of processes that make code */
 	pid_t nameless;        /* one that has no name for some of its own */
+	bool optimized;        /* stacks_optimized() */
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
 	struct frame_name made; /* last returned name from .maps */
@@ -890,6 +891,7 @@ const struct frame_name *stacks_names(
 	if (!made && !(frame >> FSN_FRAME_SHIFT) && frame > 4096)
 		s->nameless = pid;
 	if (made) {
+		s->optimized |= !strncmp(made, "JS:*", 4) || !strncmp(made, "LazyCompile:*", 13);
 		/* The string belongs to the perf map. It is never written, so the cast is safe. */
 		s->made.name = s->made.text = (char *)(uintptr_t)made;
 		*ret_cnt = 1;
@@ -911,6 +913,11 @@ const struct frame_name *stacks_names(
 pid_t stacks_nameless(const struct stacks *s)
 {
 	return s->nameless;
+}
+
+bool stacks_optimized(const struct stacks *s)
+{
+	return s->optimized;
 }
 
 const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)

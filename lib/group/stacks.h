@@ -72,6 +72,9 @@ const struct frame_name *stacks_names(
 /* Returns a process with JIT code that its perf map has not named so far, or 0. */
 pid_t stacks_nameless(const struct stacks *s);
 
+/* True if a frame is of code that V8 has optimized, which can contain functions it calls. */
+bool stacks_optimized(const struct stacks *s);
+
 /* Returns the name of the last one: the function that is not inlined. */
 const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid);
 
