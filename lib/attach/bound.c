@@ -2,6 +2,7 @@
 // Keeping the overhead of groups that are attached within their bounds.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@
 #define RETURNS_NS  (100 * MS_NS) /* the kernel has removed breakpoints of returns, */
 #define ENTRIES_NS  (500 * MS_NS) /* and all others: else a call could count twice */
 #define HANDOVER_NS (5 * S_NS) /* a handover takes less, or extend_handover() extends it */
+#define SPLIT_MAX   32  /* links of a group that may be split */
 #define EVEN_MAX    256 /* probes of a link that is replaced only because others are */
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored until the span ends */
 
@@ -60,13 +62,14 @@ struct shed {
 	uint32_t rows;
 	uint64_t begun_ns, looked_ns;
 	struct span_from *from;
-	struct budget_func *funcs;
+	struct budget_func *funcs; /* apart_alloc() */
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* functions that were left out before */
 	bool first; /* the first span of a COMMAND */
 	unsigned char *gone; /* apart_alloc(): of each function, for slots_unsee() */
 	bool again; /* the process that replaced links was killed */
+	bool splits; /* new links are by class_of() */
 	bool over; /* the group is gone, or links cannot be replaced */
 };
 
@@ -150,6 +153,67 @@ static struct budget_span read_span(struct shed *s)
 	return span;
 }
 
+/* --- choosing functions --------------------------------------------------------------------- */
+
+/*
+ * Chooses functions to leave out, until the others cost half of the share: replacing links slows the
+ * program down, so it should not soon be needed again. Returns their number.
+ */
+static size_t choose(struct shed *s, const struct budget_span *span)
+{
+	uint64_t own_ns = budget_blurred_own(span, s->share);
+	size_t cnt;
+
+	for (uint32_t i = 0; i < s->fn_cnt; i++) {
+		s->funcs[i].own_ns = own_ns;
+		s->was[i] = s->funcs[i].limit == LIMIT_LEFT_OUT;
+	}
+	cnt = budget_leave_out(s->funcs, s->fn_cnt, s->share - s->share / 2);
+	for (uint32_t i = 0; cnt && i < s->fn_cnt; i++) {
+		struct budget_func *f = &s->funcs[i];
+
+		if (f->limit != LIMIT_LEFT_OUT || s->was[i])
+			continue;
+		f->calls = (__uint128_t)f->calls * S_NS / span->own_ns;
+		f->calls_per_s = (__uint128_t)f->calls_per_s * S_NS / (span->wall_ns + 1);
+	}
+	return cnt;
+}
+
+/*
+ * A burst may cost up to the share of a full span, so that rarely called functions are kept. A COMMAND
+ * that uses less CPU time than a span is traced completely.
+ */
+static uint64_t harm_ns(const struct shed *s)
+{
+	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
+
+	if (s->first)
+		return UINT64_MAX;
+	return ns > HARM_MIN ? ns : HARM_MIN;
+}
+
+/*
+ * Marks the chosen functions as left out for readers of the group, or with @undo as they were before,
+ * which is kept in @limits.
+ */
+static void mark_left_out(const struct shed *s, uint32_t *limits, bool undo)
+{
+	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
+	struct fsn_func f;
+
+	for (uint32_t i = 0; fd >= 0 && i < s->fn_cnt; i++) {
+		if (s->funcs[i].limit != LIMIT_LEFT_OUT || s->was[i] ||
+			bpf_map_lookup_elem(fd, &i, &f))
+			continue;
+		if (!undo)
+			limits[i] = f.limit;
+		f.limit = undo ? limits[i] : LIMIT_LEFT_OUT;
+		f.calls_per_s = s->funcs[i].calls_per_s;
+		(void)!bpf_map_update_elem(fd, &i, &f, 0);
+	}
+}
+
 /* --- replacing links by links with fewer probes --------------------------------------------- */
 
 static bool is_left_out(const struct shed *s, uint64_t cookie)
@@ -179,11 +243,24 @@ static int file_of(const struct shed *s, const struct link_multi_info *link)
 }
 
 /*
- * Copies the probes of @link to @offsets and @cookies, without those of left-out functions and with
- * the parity of @turn. Returns their number.
+ * Functions that are called about equally often while others slow the program down: these become hot
+ * together when the others are gone, and then a link of their own need only be closed.
+ */
+#define CLASSES 64
+static unsigned int class_of(const struct shed *s, uint64_t cookie)
+{
+	uint32_t fn = cookie & FSN_COOKIE_FN_MASK;
+	uint64_t calls = s->splits && fn < s->fn_cnt ? s->funcs[fn].calls_per_s : 0; /* in the span */
+
+	return calls ? CLASSES - 1 - __builtin_clzll(2 * calls) : 0;
+}
+
+/*
+ * Copies the probes of @link of functions of @class to @offsets and @cookies, without those of left-out
+ * functions and with the parity of @turn. Returns their number.
  */
 static uint32_t cut_link(const struct shed *s, const struct link_multi_info *link, uint32_t turn,
-	unsigned long *offsets, uint64_t *cookies)
+	unsigned int class, unsigned long *offsets, uint64_t *cookies)
 {
 	uint64_t bit = 1ULL << FSN_COOKIE_TURN_SHIFT;
 	uint32_t cnt = 0;
@@ -191,7 +268,7 @@ static uint32_t cut_link(const struct shed *s, const struct link_multi_info *lin
 	for (uint32_t i = 0; i < link->cnt; i++) {
 		uint64_t cookie = link->cookies[i];
 
-		if (is_left_out(s, cookie))
+		if (is_left_out(s, cookie) || class_of(s, cookie) != class)
 			continue;
 		offsets[cnt] = link->offsets[i];
 		cookies[cnt++] = turn & 1 ? cookie | bit : cookie & ~bit;
@@ -202,6 +279,7 @@ static uint32_t cut_link(const struct shed *s, const struct link_multi_info *lin
 struct handing {
 	struct shed *s;
 	size_t replaced; /* links */
+	bool mixed;      /* a hot function has a link with others */
 	int code;
 };
 
@@ -209,6 +287,7 @@ struct old_link {
 	int fd;    /* -1: not replaced */
 	bool ends; /* it has probes of returns only */
 	bool closing;
+	bool synced; /* the kernel has waited for programs that see it */
 	pid_t tid; /* of .thread, when it runs */
 	pthread_t thread;
 };
@@ -241,10 +320,46 @@ static void mark_gone(const struct handing *h, const struct link_multi_info *lin
 	}
 }
 
+static uint32_t count_kept(const struct shed *s, const struct link_multi_info *link)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < link->cnt; i++)
+		cnt += !is_left_out(s, link->cookies[i]);
+	return cnt;
+}
+
+/* Pins a link for the probes of @link of functions of @class, if there are any. */
+static int attach_class(const struct shed *s, const struct link_multi_info *link, uint32_t turn,
+	unsigned int class, int prog_fd)
+{
+	_cleanup_free_ unsigned long *offsets = xcalloc(link->cnt, sizeof(*offsets));
+	_cleanup_free_ uint64_t *cookies = xcalloc(link->cnt, sizeof(*cookies));
+	struct link_probes probes = { .file_fd = file_of(s, link),
+		.offsets = offsets,
+		.cookies = cookies,
+		.cnt = cut_link(s, link, turn, class, offsets, cookies) };
+	_cleanup_close_ int fd = -1;
+	char name[64];
+	int code;
+
+	if (!probes.cnt)
+		return 0;
+	code = link_multi(prog_fd,
+		link->is_session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
+		link->is_return, &probes, link->pid, &fd, NULL);
+	if (code)
+		return code;
+	snprintf(name, sizeof(name), "link_%u_%u", turn, link->prog_id);
+	for (int i = 1; !faccessat(s->dir_fd, name, F_OK, 0); i++)
+		snprintf(name, sizeof(name), "link_%u_%u_%d", turn, link->prog_id, i);
+	return bpffs_pin(s->dir_fd, name, fd, NULL);
+}
+
 /*
- * Replaces link @name by one without the left-out functions, unless its parity is that of @turn, or
- * it is large and has none of them. Small ones are always replaced: a handover needs only one turn if
- * all links have the same parity. Attaches the new link before it unpins the old one
+ * Replaces link @name by links without the left-out functions, one for each class, unless its parity is
+ * that of @turn, or it is large and has none of them. Small ones are always replaced: a handover needs
+ * only one turn if all links have the same parity. Attaches the new links before it unpins the old one
  * (bpf/call.bpf.h). *@ret_old is the old link, which the caller closes; unchanged if nothing was
  * replaced. Returns 0, or the error that keeps the old link in place.
  */
@@ -252,13 +367,10 @@ static int replace_link(
 	struct handing *h, const char *name, uint32_t turn, struct old_link *ret_old)
 {
 	const struct shed *s = h->s;
-	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), new_fd = -1, prog_fd = -1;
+	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), prog_fd = -1;
 	__cleanup(link_multi_info_done) struct link_multi_info link = {};
-	_cleanup_free_ unsigned long *offsets = NULL;
-	_cleanup_free_ uint64_t *cookies = NULL;
-	struct link_probes probes;
-	char new_name[64];
 	int code = fd < 0 ? fd : link_get_multi(fd, &link);
+	uint32_t kept;
 
 	/* Not a multi link, or replaced before. */
 	if (code == -EINVAL || code == -ENOENT)
@@ -267,31 +379,19 @@ static int replace_link(
 		return code;
 	if (!link.cnt || turn_of(&link) == (turn & 1))
 		return 0;
-	offsets = xcalloc(link.cnt, sizeof(*offsets));
-	cookies = xcalloc(link.cnt, sizeof(*cookies));
-	probes = (struct link_probes) { .file_fd = file_of(s, &link),
-		.offsets = offsets,
-		.cookies = cookies,
-		.cnt = cut_link(s, &link, turn, offsets, cookies) };
-	if (probes.file_fd < 0 || (probes.cnt == link.cnt && link.cnt > EVEN_MAX))
+	kept = count_kept(s, &link);
+	if (file_of(s, &link) < 0 || (kept == link.cnt && link.cnt > EVEN_MAX))
 		return 0;
-	if (probes.cnt) {
+	if (kept) {
 		prog_fd = bpf_prog_get_fd_by_id(link.prog_id);
 		if (prog_fd < 0)
 			return -errno;
-		code = link_multi(prog_fd,
-			link.is_session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
-			link.is_return, &probes, link.pid, &new_fd, NULL);
-		/* The process has exited, so the old link does nothing. */
-		if (code == -ESRCH)
-			return 0;
-		snprintf(new_name, sizeof(new_name), "link_%u_%u", turn, link.prog_id);
-		for (int i = 1; !code && !faccessat(s->dir_fd, new_name, F_OK, 0); i++)
-			snprintf(new_name, sizeof(new_name), "link_%u_%u_%d", turn, link.prog_id,
-				i);
-		if (!code)
-			code = bpffs_pin(s->dir_fd, new_name, new_fd, NULL);
 	}
+	for (unsigned int class = 0; !code && kept && class < CLASSES; class++)
+		code = attach_class(s, &link, turn, class, prog_fd);
+	/* The process has exited, so the old link does nothing. */
+	if (code == -ESRCH)
+		return 0;
 	if (!code && unlinkat(s->dir_fd, name, 0))
 		code = -errno;
 	if (!code) {
@@ -322,42 +422,47 @@ static void start_closing(struct old_link *old, size_t cnt, bool ends)
 	}
 }
 
+enum closed { OPEN, UNPROBED, UNUSED, CLOSED };
+
 /*
- * True if the kernel has removed the probes of @old and only waits for grace periods
- * (bpf_uprobe_unregister(), kernel/trace/bpf_trace.c, since 6.12).
+ * How far the close of @old is. The kernel removes its probes, waits for programs that run (UNPROBED),
+ * and then until no call is in progress whose return it has hijacked (UNUSED), which can take long
+ * (bpf_uprobe_unregister(), kernel/trace/bpf_trace.c; uprobe_unregister_sync(), since 6.13).
  */
-static bool is_unprobed(const struct old_link *old)
+static enum closed how_closed(struct old_link *old)
 {
 	pid_t tid = __atomic_load_n(&old->tid, __ATOMIC_RELAXED);
 	_cleanup_close_ int fd = -1;
 	char path[64], stack[4096];
 	ssize_t n = 0;
 
+	if (old->closing && !pthread_tryjoin_np(old->thread, NULL))
+		old->closing = false;
+	if (!old->closing)
+		return CLOSED;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stack", tid);
 	if (tid)
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		n = read(fd, stack, sizeof(stack) - 1);
 	stack[n > 0 ? n : 0] = '\0';
+	old->synced |= strstr(stack, "rcu_tasks") != NULL;
+	if (old->synced && strstr(stack, "synchronize_srcu"))
+		return UNUSED;
 	return strstr(stack, "uprobe_unregister_sync") ||
-		(strstr(stack, "synchronize_srcu") && !strstr(stack, "uprobe_unregister"));
+		(strstr(stack, "synchronize_srcu") && !strstr(stack, "uprobe_unregister"))
+		? UNPROBED : OPEN;
 }
 
-/*
- * Waits until links with or without entries, as @ends says, are closed; with @probes_only, until their
- * probes are gone. Not longer than @most_ns.
- */
-static void await_closed(struct old_link *old, size_t cnt, bool ends, bool probes_only, uint64_t most_ns)
+/* Waits until links with or without entries, as @ends says, are as @far closed. Not longer than @most_ns. */
+static void await_closed(
+	struct old_link *old, size_t cnt, bool ends, enum closed far, uint64_t most_ns)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
 	size_t i = 0;
 
 	while (i < cnt && ns_until(until)) {
-		struct old_link *o = &old[i];
-
-		if (o->closing && o->ends == ends && !pthread_tryjoin_np(o->thread, NULL))
-			o->closing = false;
-		if (!o->closing || o->ends != ends || (probes_only && is_unprobed(o)))
+		if (old[i].ends != ends || how_closed(&old[i]) >= far)
 			i++;
 		else
 			sleep_ns(MS_NS / 2);
@@ -394,13 +499,13 @@ static int close_others(struct old_link *old, size_t cnt, int keep)
 static void close_links(struct old_link *old, size_t cnt, int peer)
 {
 	start_closing(old, cnt, true);
-	await_closed(old, cnt, true, true, RETURNS_NS);
+	await_closed(old, cnt, true, UNPROBED, RETURNS_NS);
 	start_closing(old, cnt, false);
-	await_closed(old, cnt, false, true, ENTRIES_NS);
+	await_closed(old, cnt, false, UNPROBED, ENTRIES_NS);
 	if (peer >= 0)
 		(void)!send(peer, "", 1, MSG_NOSIGNAL);
-	await_closed(old, cnt, true, false, RETURNS_NS);
-	await_closed(old, cnt, false, false, ENTRIES_NS);
+	await_closed(old, cnt, true, UNUSED, RETURNS_NS);
+	await_closed(old, cnt, false, UNUSED, ENTRIES_NS);
 	if (peer >= 0)
 		close(peer);
 	for (size_t i = 0; i < cnt; i++)
@@ -408,15 +513,131 @@ static void close_links(struct old_link *old, size_t cnt, int peer)
 			pthread_join(old[i].thread, NULL);
 }
 
+static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
+{
+	_cleanup_closedir_ DIR *dir = dir_open_at(dir_fd, ".");
+	char **names = NULL;
+	struct dirent *d;
+	size_t cnt = 0;
+
+	while (dir && (d = readdir(dir))) {
+		if (strncmp(d->d_name, "link_", 5) != 0)
+			continue;
+		names = array_grow(names, cnt, sizeof(*names));
+		names[cnt++] = xstrdup(d->d_name);
+	}
+	*ret_names = names;
+	*ret_cnt = cnt;
+	return dir ? 0 : -errno;
+}
+
+static void close_all(struct handing *h, struct old_link *old, size_t cnt);
+
+/* Keeps the chosen functions of a link with others: true if there are any. */
+static bool keep_mixed(const struct shed *s, const struct link_multi_info *link)
+{
+	uint32_t kept = count_kept(s, link);
+	bool any = false;
+
+	for (uint32_t i = 0; kept && kept < link->cnt && i < link->cnt; i++) {
+		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+
+		if (!is_left_out(s, fn) || s->was[fn])
+			continue;
+		s->funcs[fn].limit = LIMIT_NONE;
+		any = true;
+	}
+	return any;
+}
+
+/* Keeps chosen functions unless all of their probes are in links that have no others. */
+static void keep_but_whole(const struct shed *s, const struct link_multi_info *links, size_t cnt)
+{
+	_cleanup_free_ bool *whole = xcalloc(s->fn_cnt + 1, sizeof(*whole));
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < cnt; i++)
+			again |= keep_mixed(s, &links[i]);
+	}
+	for (size_t i = 0; i < cnt; i++)
+		for (uint32_t k = 0; k < links[i].cnt && !count_kept(s, &links[i]); k++)
+			whole[links[i].cookies[k] & FSN_COOKIE_FN_MASK] = true;
+	for (uint32_t i = 0; i < s->fn_cnt; i++)
+		if (!whole[i] && !s->was[i])
+			s->funcs[i].limit = LIMIT_NONE;
+}
+
+/*
+ * Closes links that have only functions that are left out by now: that needs no turn, because nothing
+ * replaces them. Returns their number.
+ */
+static size_t close_whole(struct handing *h)
+{
+	const struct shed *s = h->s;
+	_cleanup_free_ struct link_multi_info *links = NULL;
+	_cleanup_free_ struct old_link *old = NULL;
+	_cleanup_free_ uint32_t *limits = xcalloc(s->fn_cnt, sizeof(*limits));
+	char **names = NULL;
+	size_t cnt = 0, closed = 0;
+
+	if (list_links(s->dir_fd, &names, &cnt))
+		return 0;
+	links = xcalloc(cnt + 1, sizeof(*links));
+	old = xcalloc(cnt + 1, sizeof(*old));
+	for (size_t i = 0; i < cnt; i++) {
+		old[i].fd = bpffs_get(s->dir_fd, names[i], 0);
+		if (old[i].fd >= 0 && link_get_multi(old[i].fd, &links[i]))
+			old[i].fd = close_fd(old[i].fd);
+	}
+	keep_but_whole(s, links, cnt);
+	mark_left_out(s, limits, false);
+	for (size_t i = 0; i < cnt; i++) {
+		if (old[i].fd >= 0 && (!links[i].cnt || count_kept(s, &links[i]) ||
+			unlinkat(s->dir_fd, names[i], 0)))
+			old[i].fd = close_fd(old[i].fd);
+		if (old[i].fd >= 0) {
+			mark_gone(h, &links[i]);
+			old[i].ends = !has_entries(&links[i]);
+			closed++;
+		}
+		link_multi_info_done(&links[i]);
+		free(names[i]);
+	}
+	free(names);
+	if (closed)
+		close_all(h, old, cnt);
+	return closed;
+}
+
+/* Waits until @fd is closed. Others become hot meanwhile, because the program is faster. */
+static void await_unused(struct handing *h, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct shed *s = h->s;
+	struct budget_span span;
+	int ready;
+
+	while (!(ready = poll(&p, 1, SOON_NS / MS_NS)) || (ready < 0 && errno == EINTR)) {
+		span = read_span(s);
+		if (!h->mixed && span.cost_ns >= harm_ns(s) && budget_is_over(&span, s->share) &&
+			choose(s, &span))
+			h->mixed = !close_whole(h);
+	}
+}
+
 /*
  * Closes links. The kernel removes the breakpoints at once. But since 6.13 the last close of a link
  * then waits for each thread with a traced call in progress, until that returns or the thread has
  * made no other call with a return probe for 100 ms (ri_timer(), kernel/events/uprobes.c): that can
  * be for ever, with one inside main. So a process of its own waits; it does not end before, because a
- * close that is killed leaves breakpoints. The next span starts as soon as the breakpoints are gone.
+ * close that is killed leaves breakpoints. The next span starts as soon as the breakpoints are gone,
+ * while programs may still run that saw them: await_unused() judges it.
  */
-static void close_all(struct shed *s, struct old_link *old, size_t cnt)
+static void close_all(struct handing *h, struct old_link *old, size_t cnt)
 {
+	struct shed *s = h->s;
 	int pair[2] = { -1, -1 };
 	pid_t child =
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ? -1 : fork();
@@ -444,26 +665,8 @@ static void close_all(struct shed *s, struct old_link *old, size_t cnt)
 	n = read(pair[0], &byte, 1);
 	begin_span(s);
 	if (n == 1)
-		(void)!read(pair[0], &byte, 1);
+		await_unused(h, pair[0]);
 	close(pair[0]);
-}
-
-static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
-{
-	_cleanup_closedir_ DIR *dir = dir_open_at(dir_fd, ".");
-	char **names = NULL;
-	struct dirent *d;
-	size_t cnt = 0;
-
-	while (dir && (d = readdir(dir))) {
-		if (strncmp(d->d_name, "link_", 5) != 0)
-			continue;
-		names = array_grow(names, cnt, sizeof(*names));
-		names[cnt++] = xstrdup(d->d_name);
-	}
-	*ret_names = names;
-	*ret_cnt = cnt;
-	return dir ? 0 : -errno;
 }
 
 /* Counts the calls in progress whose links are closed. */
@@ -473,6 +676,58 @@ static void unsee_gone(const struct shed *s)
 
 	if (!group_open(s->fs, s->name, true, &g, NULL))
 		(void)!slots_unsee(g, s->gone);
+}
+
+static bool has_probe(const struct link_multi_info *link, unsigned long offset, uint64_t cookie)
+{
+	for (uint32_t i = 0; i < link->cnt; i++)
+		if (link->offsets[i] == offset &&
+			!((link->cookies[i] ^ cookie) & ~(1ULL << FSN_COOKIE_TURN_SHIFT)))
+			return true;
+	return false;
+}
+
+/*
+ * Removes the links of a turn that has failed or was killed if their old links are still pinned: in that
+ * turn, which has not ended, one of both counts, but after it both would.
+ */
+static void remove_doubles(const struct handing *h)
+{
+	const struct shed *s = h->s;
+	uint32_t turn = ((struct fsn_ctl *)s->ctl.addr)->turn;
+	_cleanup_free_ struct link_multi_info *links = NULL;
+	_cleanup_free_ int *fds = NULL;
+	char **names = NULL;
+	size_t cnt = 0;
+
+	if (!turn || list_links(s->dir_fd, &names, &cnt))
+		return;
+	links = xcalloc(cnt + 1, sizeof(*links));
+	fds = xcalloc(cnt + 1, sizeof(*fds));
+	for (size_t i = 0; i < cnt; i++) {
+		fds[i] = bpffs_get(s->dir_fd, names[i], 0);
+		if (fds[i] >= 0)
+			(void)!link_get_multi(fds[i], &links[i]);
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		bool doubled = false;
+
+		for (size_t k = 0; links[i].cnt && turn_of(&links[i]) == (turn & 1) && k < cnt; k++)
+			doubled |= links[k].cnt && turn_of(&links[k]) != (turn & 1) &&
+				links[k].prog_id == links[i].prog_id &&
+				has_probe(&links[k], links[i].offsets[0], links[i].cookies[0]);
+		if (doubled && !unlinkat(s->dir_fd, names[i], 0))
+			mark_gone(h, &links[i]);
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		close_fd(fds[i]);
+		link_multi_info_done(&links[i]);
+		free(names[i]);
+	}
+	free(names);
+	/* Before others of the same parity have calls. */
+	unsee_gone(s);
+	memset(s->gone, 0, s->fn_cnt);
 }
 
 /*
@@ -502,9 +757,11 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 		code = code ? code : one;
 	}
 	if (h->replaced > before) {
-		close_all(h->s, old, cnt);
+		close_all(h, old, cnt);
 		unsee_gone(h->s);
 	}
+	if (code)
+		remove_doubles(h);
 	free(old);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctl->replaced_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
@@ -518,35 +775,18 @@ static void hand_over(void *arg)
 	char **names = NULL;
 	size_t cnt = 0;
 
-	int code = list_links(h->s->dir_fd, &names, &cnt);
+	int code;
 
+	if (h->s->again)
+		remove_doubles(h);
+	code = list_links(h->s->dir_fd, &names, &cnt);
+	h->s->splits = cnt <= SPLIT_MAX;
 	for (uint32_t bit = 0; !code && bit < 2; bit++)
 		code = hand_over_turn(h, names, cnt, bit);
 	for (size_t i = 0; i < cnt; i++)
 		free(names[i]);
 	free(names);
 	h->code = code;
-}
-
-/*
- * Marks the chosen functions as left out for readers of the group, or with @undo as they were before,
- * which is kept in @limits.
- */
-static void mark_left_out(const struct shed *s, uint32_t *limits, bool undo)
-{
-	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
-	struct fsn_func f;
-
-	for (uint32_t i = 0; fd >= 0 && i < s->fn_cnt; i++) {
-		if (s->funcs[i].limit != LIMIT_LEFT_OUT || s->was[i] ||
-			bpf_map_lookup_elem(fd, &i, &f))
-			continue;
-		if (!undo)
-			limits[i] = f.limit;
-		f.limit = undo ? limits[i] : LIMIT_LEFT_OUT;
-		f.calls_per_s = s->funcs[i].calls_per_s;
-		(void)!bpf_map_update_elem(fd, &i, &f, 0);
-	}
 }
 
 /* False if the group was detached, or replaced by another one of that name. */
@@ -614,45 +854,7 @@ static int remove_probes(struct shed *s)
 	return code;
 }
 
-/* --- choosing functions --------------------------------------------------------------------- */
-
-/*
- * Chooses functions to leave out, until the others cost half of the share: replacing links slows the
- * program down, so it should not soon be needed again. Returns their number.
- */
-static size_t choose(struct shed *s, const struct budget_span *span)
-{
-	uint64_t own_ns = budget_blurred_own(span, s->share);
-	size_t cnt;
-
-	for (uint32_t i = 0; i < s->fn_cnt; i++) {
-		s->funcs[i].own_ns = own_ns;
-		s->was[i] = s->funcs[i].limit == LIMIT_LEFT_OUT;
-	}
-	cnt = budget_leave_out(s->funcs, s->fn_cnt, s->share - s->share / 2);
-	for (uint32_t i = 0; cnt && i < s->fn_cnt; i++) {
-		struct budget_func *f = &s->funcs[i];
-
-		if (f->limit != LIMIT_LEFT_OUT || s->was[i])
-			continue;
-		f->calls = (__uint128_t)f->calls * S_NS / span->own_ns;
-		f->calls_per_s = (__uint128_t)f->calls_per_s * S_NS / (span->wall_ns + 1);
-	}
-	return cnt;
-}
-
-/*
- * A burst may cost up to the share of a full span, so that rarely called functions are kept. A COMMAND
- * that uses less CPU time than a span is traced completely.
- */
-static uint64_t harm_ns(const struct shed *s)
-{
-	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
-
-	if (s->first)
-		return UINT64_MAX;
-	return ns > HARM_MIN ? ns : HARM_MIN;
-}
+/* --- looking ----------------------------------------------------------------------------------- */
 
 static bool span_has_ended(const struct budget_span *span)
 {
@@ -760,7 +962,7 @@ void shed_free(struct shed *s)
 	free(s->lib_fd);
 	apart_free(s->from, from_size(s->fn_cnt));
 	apart_free(s->gone, s->fn_cnt + 1);
-	free(s->funcs);
+	apart_free(s->funcs, (s->fn_cnt + 1) * sizeof(*s->funcs));
 	free(s->shown);
 	free(s->was);
 	free(s);
@@ -792,7 +994,7 @@ static struct shed *shed_alloc(const char *name, struct bpffs *fs, uint32_t fn_c
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->from = apart_alloc(from_size(fn_cnt));
 	s->gone = apart_alloc(cnt);
-	s->funcs = xcalloc(cnt, sizeof(*s->funcs));
+	s->funcs = apart_alloc(cnt * sizeof(*s->funcs));
 	s->shown = xcalloc(cnt, sizeof(*s->shown));
 	s->was = xcalloc(cnt, sizeof(*s->was));
 	return s;
