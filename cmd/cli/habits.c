@@ -25,6 +25,7 @@ static const struct habit {
 	{ "funclatency", "run LIB:FUNCTION --show hist", NULL },
 	{ "offcputime", "run off-cpu -p PID --by stack", NULL },
 	{ "offwaketime", "run off-cpu -p PID --by waker_stack", NULL },
+	{ "wakeuptime", "run off-cpu -p PID --by comm,waker", NULL },
 	{ "memleak", "run malloc -p PID --with memory", NULL },
 	{ "probe", "attach GROUP LIB:FUNCTION", NULL },
 	{ "ltrace", "run LIB:FUNCTION -p PID --stream", NULL },
