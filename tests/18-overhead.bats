@@ -571,8 +571,9 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	assert_stderr_match "more functions? left out meanwhile: 'turn_hot"
 	output=$(<"$BATS_TEST_TMPDIR/json")
 	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
-	assert_json '[.[0].functions[] | select(.name | test("hot") | not) | .calls == .returns + .untimed,
-		.in_flight == 0, .abandoned == 0] | unique' '[true]'
+	# The program has ended in the middle of turn_long.
+	assert_json '[.[0].functions[] | select(.name | test("hot") | not) | .calls == .returns + .untimed + .abandoned,
+		.in_flight == 0, .abandoned <= if .name == "turn_long" then 1 else 0 end] | unique' '[true]'
 	assert_json '.[0].health.unmatched_returns' 0
 	holds_only ""
 }
