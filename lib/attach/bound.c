@@ -66,7 +66,6 @@ struct shed {
 	struct group_func *shown;
 	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* functions that were left out before */
-	bool first; /* the first span of a COMMAND */
 	unsigned char *gone; /* apart_alloc(): of each function, for slots_unsee() */
 	bool again; /* the process that replaced links was killed */
 	bool splits; /* new links are by class_of() */
@@ -180,16 +179,11 @@ static size_t choose(struct shed *s, const struct budget_span *span)
 	return cnt;
 }
 
-/*
- * A burst may cost up to the share of a full span, so that rarely called functions are kept. A COMMAND
- * that uses less CPU time than a span is traced completely.
- */
+/* A burst may cost up to the share of a full span, so that rarely called functions are kept. */
 static uint64_t harm_ns(const struct shed *s)
 {
 	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
 
-	if (s->first)
-		return UINT64_MAX;
 	return ns > HARM_MIN ? ns : HARM_MIN;
 }
 
@@ -895,7 +889,6 @@ void shed_step(struct shed *s)
 	}
 	span = read_span(s);
 	ended = span_has_ended(&span);
-	s->first &= !ended;
 	if ((ended || span.cost_ns >= harm_ns(s)) && budget_is_over(&span, s->share)) {
 		if (choose(s, &span)) {
 			leave_out_chosen(s);
@@ -1013,7 +1006,6 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 	s->draft = draft;
 	s->share = opts->budget.share;
 	s->price = *price;
-	s->first = opts->unborn;
 	if (opts->filter.pid_cnt)
 		load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
 	else
