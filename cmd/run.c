@@ -275,7 +275,10 @@ static void tell_signal(const struct options *o, const struct started *child)
 	char name[NOTATION_LEN];
 	unsigned int signal = started_signal(child);
 
-	if (signal)
+	if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGABRT)
+		cmd_note(o->g, "%s ended process %d: with the target '%s:*' run shows its calls and stack",
+			signal_text(signal, name), child->pid, o->command[0]);
+	else if (signal)
 		cmd_note(o->g, "%s ended process %d", signal_text(signal, name), child->pid);
 }
 

@@ -40,3 +40,16 @@ callers_of() { # FUNCTION
 	done
 	fsn detach t
 }
+
+@test "callers: a remark points from an interpreter's functions to stacks" {
+	local copy=$BATS_TEST_TMPDIR/python3-own
+
+	need_bpf
+	need_tool python3
+	cp "$(realpath /usr/bin/python3)" "$copy"
+	[[ $(nm -D "$copy") == *' T PyDict_New'* ]] || skip "python3 has its functions in a library"
+	fsn run "$copy:PyDict_New" --by caller -- "$copy" -c 'for i in range(100): dict()'
+	assert_stderr_match "^funcsnoop run: most callers are functions of Python's interpreter: --by stack names lines of the program$"
+	fsn run "$copy:PyDict_New" --by stack -- "$copy" -c 'for i in range(100): dict()'
+	refute_stderr_match 'most callers'
+}

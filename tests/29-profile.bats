@@ -70,6 +70,7 @@ setup() {
 	fsn run cpu --sample 499hz -p "$(bg_pid rates)" --without kernel -d 1
 	assert_output_match '^ *[1-9][0-9]*\.[0-9] +[0-9.]+ +[0-9]+ +\[probes\]$'
 	(($(awk '$4 == "rate_hot" { print int($1) }' <<<"$output") < 50))
+	refute_stderr_match "has no names"
 	stop_bg rates
 	fsn detach g
 }

@@ -169,6 +169,8 @@ three_groups() {
 	fsn -s 137 run -- sh -c 'cat /no/such/file 2>/dev/null; kill -KILL $$'
 	assert_stderr_match '^funcsnoop run: SIGKILL ended process [0-9]+$'
 	assert_stderr_match '^failed: .*openat [0-9]+ ENOENT'
+	fsn -s 139 run -- sh -c 'kill -SEGV $$'
+	assert_stderr_match "^funcsnoop run: SIGSEGV ended process [0-9]+: with the target 'sh:\\*' run shows its calls and stack$"
 	fsn run -- true
 	[[ $stderr != *"ended process"* ]] || fail "a signal: $stderr"
 	holds_only ""

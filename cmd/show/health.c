@@ -367,6 +367,42 @@ static void print_optimized(const struct report *r, const struct report_group *r
 			"'node --no-turbo-inlining' calls them");
 }
 
+static bool shows_callers(const struct report *r)
+{
+	size_t i = 0;
+
+	while (i < r->choice->by_cnt && strcmp(r->choice->by[i], "caller") != 0)
+		i++;
+	return i < r->choice->by_cnt;
+}
+
+static bool is_of_python(const char *caller)
+{
+	static const char *const starts[] = { "Py", "_Py", "python3", "libpython3" };
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(starts) && strncmp(caller, starts[i], strlen(starts[i])) != 0)
+		i++;
+	return i < ARRAY_SIZE(starts);
+}
+
+/* The same function of an interpreter calls for all lines of its program. */
+static void print_interpreted(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	uint64_t calls = 0, python = 0;
+
+	for (size_t i = 0; shows_callers(r) && i < rg->s->func_cnt; i++)
+		for (size_t k = 0; k < rg->s->funcs[i].row_cnt; k++) {
+			const struct stats_row *row = &rg->s->funcs[i].rows[k];
+
+			calls += row->n.calls;
+			if (row->place && is_of_python(row->place))
+				python += row->n.calls;
+		}
+	if (2 * python > calls)
+		report_note(r, f, "most callers are functions of Python's interpreter: --by stack names lines of the program");
+}
+
 /* Reports calls whose result is not in a sum, because their return is not traced. */
 static void print_resultless(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -451,6 +487,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 	}
 	print_nameless(r, rg, f);
 	print_optimized(r, rg, f);
+	print_interpreted(r, rg, f);
 	print_resultless(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);

@@ -880,13 +880,30 @@ bool stacks_have_lines(const struct stacks *s)
 	return s->lines;
 }
 
+/*
+ * True for the page in which the kernel single-steps probed instructions, and to which return probes
+ * return: the last one of the address space (get_xol_area(), kernel/events/uprobes.c).
+ */
+static bool is_of_probes(uint64_t addr)
+{
+	const uint64_t end = (addr | 4095) + 1;
+
+#if defined(__x86_64__)
+	return end == (1ULL << 47) - 4096 || end == (1ULL << 56) - 4096;
+#else
+	return end == 1ULL << 48;
+#endif
+}
+
 const struct frame_name *stacks_names(
 	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt)
 {
 	const char *made = NULL;
 	struct named *place;
 
-	if (!(frame >> FSN_FRAME_SHIFT) && pid)
+	if (!(frame >> FSN_FRAME_SHIFT) && is_of_probes(frame))
+		made = "[uprobes]";
+	else if (!(frame >> FSN_FRAME_SHIFT) && pid)
 		made = perf_map_name(&s->maps, pid, frame);
 	if (!made && !(frame >> FSN_FRAME_SHIFT) && frame > 4096)
 		s->nameless = pid;
