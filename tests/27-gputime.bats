@@ -34,6 +34,7 @@ kernels plain 1 1 700 700 672 672 672 700"
 	fsn stats gpu
 	assert_output_match '^FUNCTION +KERNEL +CALLS +CALLS/S +TIME% +TOTAL +AVG +P50 +P99 +MAX$'
 	assert_output_match '^kernels +add<float> +5 +[0-9.k]+ +66\.4 +100 us +20\.0 us +2\.94 us +86\.0 us +90\.0 us$'
+	assert_output_match '^kernels +ns::scale +11 +[0-9.k]+ +33\.2 +>50\.0 us +5\.00 us '
 	fsn stats gpu --json
 	assert_json '.[0].functions[0] | [.name, .calls, .returns, .untimed, .in_flight, .total_ns,
 		.min_ns, .max_ns, (.histogram | map(.count) | add)]' \
@@ -614,6 +615,8 @@ ns::scale 50 100000"
 	fsn detach gpu
 }
 
+# No process of another test maps a file of that name.
+# bats test_tags=alone
 @test "gpu: stacks of launches are recorded if run has to wait for the driver" {
 	local dir=$BATS_TEST_TMPDIR
 

@@ -287,7 +287,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			memcpy(all[at].p.comm, p->comm, sizeof(p->comm));
 			process_add(&all[at], p, s->funcs[i].timed,
 				s->funcs[i].noise_ns, s->funcs[i].max_noise_ns,
-				stats_func_lacks(&s->funcs[i]));
+				stats_row_lacks(p, &s->funcs[i]));
 		}
 	*ret_cnt = rows_group(all, cnt, sizeof(*all), compare_ids, add_process);
 	return all;

@@ -153,7 +153,7 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
 	ret->max_noise_ns = f ? f->max_noise_ns : 0;
-	ret->lacks = f && stats_func_lacks(f);
+	ret->lacks = f && stats_row_lacks(row, f);
 	ret->self_noise_ns = scope ? self_noise(row->n.probes_ns, scope) : 0;
 	figure_set(ret, FIGURE_CALLS, true, row->n.calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? row->n.calls : row->n.returns);
@@ -300,6 +300,12 @@ uint64_t stats_func_untimed(const struct stats_func *f)
 bool stats_func_lacks(const struct stats_func *f)
 {
 	return f->timed && stats_func_unfollowed(f) > f->n.inner;
+}
+
+bool stats_row_lacks(const struct stats_row *row, const struct stats_func *f)
+{
+	/* Returns of carried calls can be in any row. */
+	return stats_func_lacks(f) && (f->carried || row->n.calls > row->n.returns);
 }
 
 uint64_t stats_func_self(const struct stats_func *f)

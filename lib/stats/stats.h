@@ -306,8 +306,9 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 uint64_t stats_func_unfollowed(const struct stats_func *f);
 uint64_t stats_func_untimed(const struct stats_func *f);
 
-/* True if the function's total time lacks that of some calls. */
+/* True if the total time of the function, or of one of its rows, lacks that of some calls. */
 bool stats_func_lacks(const struct stats_func *f);
+bool stats_row_lacks(const struct stats_row *row, const struct stats_func *f);
 
 /*
  * Self time: without the time of probed callees; only if .nested. And the time of outermost calls:
