@@ -51,6 +51,7 @@ hint_table() {
 		'funcsnoop list functions GROUP' has the probed functions of a group|list probes|probes and rates that other tracers have are answered
 		use --by comm,stack, or --by stack with --pid|processes and stacks|26-keys: keys: an unknown one is answered with those that there are
 		'JS:*' is optimized code and can contain functions that V8 has inlined; 'node --no-turbo-inlining' calls them|a profile of node with --perf-basic-prof|27-lazy: stacks: a remark says that optimized JavaScript contains inlined functions
+		most callers are functions of Python's interpreter: --by stack names lines of the program|a table by caller of functions of Python|26-callers: callers: a remark points from an interpreter's functions to stacks
 		to time one call of N: --sample 1/N|a rate of samples for calls|probes and rates that other tracers have are answered
 		TOTAL of '%s' has the time of its nested calls at every level; outer_ns of --json has the outermost alone|a recursive function in a table|79-times: times: recursion is in outer_ns once, and in total_ns at each level
 		--with split is without effect: goroutines have no CPU times, threads have|--with split of Go functions that are matched by goroutine|25-go: go: functions that call nothing have neither self nor CPU times

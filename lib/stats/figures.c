@@ -228,7 +228,7 @@ void moments_of(const struct hist_bucket *buckets, size_t cnt, struct moments *r
 		m.squares += n * (middle * middle + width * width / 12);
 	}
 	/* The rank of the median of all such calls is binomial among these. */
-	error = 3 * square_root(m.cnt) / 2;
+	error = m.cnt > 0 ? 3 * square_root(m.cnt) / 2 : 0;
 	for (size_t i = 0; i < cnt; i++) {
 		if (rank <= m.cnt / 2 - error || !i)
 			m.median_ge_ns = buckets[i].ge_ns;
