@@ -130,6 +130,8 @@ struct session {
 	struct await *await; /* libraries, or NULL */
 	struct samples *samples; /* of the CPU time of functions that are left out, or NULL */
 	bool no_samples; /* they failed, or the output is another one */
+	size_t left_out;  /* functions, and .. */
+	uint64_t calm_ns; /* .. until when their number must stay as it is */
 	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct crash_watch *crashes; /* NULL before the group is attached */
 	struct idle *idle; /* threads of --pid that slept before; NULL: their wait is not a call */
@@ -413,21 +415,26 @@ static int begin(struct session *s, struct err *err)
 
 /* --- looking -------------------------------------------------------------------------------- */
 
-/* The first of the limited groups that lacks functions by now, or NULL. */
-static const struct shed *some_left_out(struct session *s)
+#define CALM_NS 500000000ULL
+
+/* The first of the limited groups that lacks functions by now, or NULL. *@ret_cnt of all of them. */
+static const struct shed *some_left_out(struct session *s, size_t *ret_cnt)
 {
+	const struct shed *first = NULL;
 	struct limited *l;
 	struct bound bound;
 
+	*ret_cnt = 0;
 	for (size_t i = 0; (l = limited_at(s, i)); i++) {
 		if (!l->shed)
 			continue;
 		shed_tell(l->shed, l->draft);
 		bound_count(l->draft, &bound);
-		if (bound.cnt[LIMIT_LEFT_OUT])
-			return l->shed;
+		*ret_cnt += bound.cnt[LIMIT_LEFT_OUT];
+		if (bound.cnt[LIMIT_LEFT_OUT] && !first)
+			first = l->shed;
 	}
-	return NULL;
+	return first;
 }
 
 /* Only the table of functions has them below it, and only processes that are named are sampled. */
@@ -440,15 +447,23 @@ static bool shows_samples(const struct options *o)
 		!stats->watch && !stats->before && !o->streams;
 }
 
-/* Samples from when functions are left out. Without samples the table is still right. */
+/*
+ * Samples when functions are left out and no more are: to attach takes time in which others that slow the
+ * program down would not be removed. Without samples the table is still right.
+ */
 static void look_for_left_out(struct session *s)
 {
 	const struct shed *shed;
+	size_t cnt;
 
 	if (s->samples || s->no_samples)
 		return;
-	shed = some_left_out(s);
-	if (!shed)
+	shed = some_left_out(s, &cnt);
+	if (cnt != s->left_out) {
+		s->left_out = cnt;
+		s->calm_ns = clock_ns(CLOCK_MONOTONIC) + CALM_NS;
+	}
+	if (!shed || ns_until(s->calm_ns))
 		return;
 	s->no_samples = !shows_samples(s->o) ||
 		samples_begin(s->o, &s->fs, shed_pids_fd(shed), &s->samples, NULL);
