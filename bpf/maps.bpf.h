@@ -37,6 +37,9 @@ const volatile bool fsn_thread_stacks = false;
 const volatile bool fsn_user_stacks = false;
 /* calls are waits, of threads that are not the current one */
 const volatile bool fsn_waits = false;
+/* 1 + number of the functions whose calls are these waits; 0: not traced */
+const volatile __u32 fsn_off_cpu = 0;
+const volatile __u32 fsn_run_queue = 0;
 /*
  * Overhead of a probe that is hit and measures nothing: on an emulated and on a
  * single-stepped instruction.

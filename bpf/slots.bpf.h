@@ -209,7 +209,18 @@ static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
 	return mark && mark->waits;
 }
 
-/* Abandons a call. A call that left through a tail call leaves no ghost. */
+/* True if the call is a wait of a thread; see wait.bpf.h. */
+static __always_inline bool is_wait(__u64 key)
+{
+	__u32 fn = key & FSN_KEY_FN_MASK;
+
+	return fsn_waits && (fn == fsn_off_cpu || fn == fsn_run_queue);
+}
+
+/*
+ * Abandons a call. A call that left through a tail call leaves no ghost. Nor does a wait, because
+ * its end could not be distinguished from that of the thread's next one.
+ */
 __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 {
 	__u64 next = next_gen(seen);
@@ -221,7 +232,7 @@ __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 	way &= FSN_WAYS - 1;
 	if (seen & FSN_KEY_LEFT)
 		astray = is_astray(set, way, seen);
-	else
+	else if (!is_wait(seen))
 		next |= (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
 	if (!swap(&set->key[way], seen, next))
 		return 0;

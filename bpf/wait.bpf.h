@@ -22,9 +22,6 @@
 
 #include "call.bpf.h"
 
-/* 1 + number of the functions whose calls are these waits; 0: not traced. */
-const volatile __u32 fsn_off_cpu = 0;
-const volatile __u32 fsn_run_queue = 0;
 const volatile bool fsn_one_clock = false; /* the clocks of all run queues are the same */
 
 /* Innermost frames of a stack at a switch: this BPF program and its callers. */
