@@ -274,8 +274,10 @@ static void part_spread(const struct saved_func *f, struct saved_func *part)
 		return;
 	squares = all->squares - all->sum * all->sum / all->cnt;
 	most = sum * ((double)figure_or_0(&part->figures, FIGURE_MAX) - sum / cnt);
+	if (most < 0 || most > squares)
+		most = squares; /* the longest is not known */
 	part->durations = (struct moments) { cnt, sum,
-		sum * sum / cnt + (most < squares ? most : squares), 0, UINT64_MAX };
+		sum * sum / cnt + most, 0, UINT64_MAX };
 	figure_set(&part->figures, FIGURE_NOISE, figure_known(&f->figures, FIGURE_NOISE),
 		figure_or_0(&f->figures, FIGURE_NOISE));
 }
