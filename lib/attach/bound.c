@@ -302,15 +302,15 @@ static bool has_entries(const struct link_multi_info *link)
  * Marks the calls whose returns no probe sees after @link is closed: of left-out functions, and those
  * that started at a session link, because each session link sees only returns of its own calls.
  */
-static void mark_gone(const struct handing *h, const struct link_multi_info *link)
+static void mark_gone(const struct shed *s, const struct link_multi_info *link)
 {
 	for (uint32_t i = 0; i < link->cnt; i++) {
 		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
 
-		if (fn < h->s->fn_cnt && is_left_out(h->s, link->cookies[i]))
-			h->s->gone[fn] = 3;
-		else if (fn < h->s->fn_cnt && link->is_session)
-			h->s->gone[fn] |= 1 << turn_of(link);
+		if (fn < s->fn_cnt && is_left_out(s, link->cookies[i]))
+			s->gone[fn] = 3;
+		else if (fn < s->fn_cnt && link->is_session)
+			s->gone[fn] |= 1 << turn_of(link);
 	}
 }
 
@@ -323,7 +323,18 @@ static uint32_t count_kept(const struct shed *s, const struct link_multi_info *l
 	return cnt;
 }
 
-/* Pins a link for the probes of @link of functions of @class, if there are any. */
+/* Returns a mask of the classes that functions of @link have which are not left out. */
+static uint64_t classes_of(const struct shed *s, const struct link_multi_info *link)
+{
+	uint64_t classes = 0;
+
+	for (uint32_t i = 0; i < link->cnt; i++)
+		if (!is_left_out(s, link->cookies[i]))
+			classes |= 1ULL << class_of(s, link->cookies[i]);
+	return classes;
+}
+
+/* Pins a link for the probes of @link of functions of @class. */
 static int attach_class(const struct shed *s, const struct link_multi_info *link, uint32_t turn,
 	unsigned int class, int prog_fd)
 {
@@ -337,8 +348,6 @@ static int attach_class(const struct shed *s, const struct link_multi_info *link
 	char name[64];
 	int code;
 
-	if (!probes.cnt)
-		return 0;
 	code = link_multi(prog_fd,
 		link->is_session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
 		link->is_return, &probes, link->pid, &fd, NULL);
@@ -358,9 +367,8 @@ static int attach_class(const struct shed *s, const struct link_multi_info *link
  * replaced. Returns 0, or the error that keeps the old link in place.
  */
 static int replace_link(
-	struct handing *h, const char *name, uint32_t turn, struct old_link *ret_old)
+	const struct shed *s, const char *name, uint32_t turn, struct old_link *ret_old)
 {
-	const struct shed *s = h->s;
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), prog_fd = -1;
 	__cleanup(link_multi_info_done) struct link_multi_info link = {};
 	int code = fd < 0 ? fd : link_get_multi(fd, &link);
@@ -381,15 +389,15 @@ static int replace_link(
 		if (prog_fd < 0)
 			return -errno;
 	}
-	for (unsigned int class = 0; !code && kept && class < CLASSES; class++)
-		code = attach_class(s, &link, turn, class, prog_fd);
+	for (uint64_t classes = classes_of(s, &link); !code && classes; classes &= classes - 1)
+		code = attach_class(s, &link, turn, __builtin_ctzll(classes), prog_fd);
 	/* The process has exited, so the old link does nothing. */
 	if (code == -ESRCH)
 		return 0;
 	if (!code && unlinkat(s->dir_fd, name, 0))
 		code = -errno;
 	if (!code) {
-		mark_gone(h, &link);
+		mark_gone(s, &link);
 		*ret_old = (struct old_link) { .fd = fd, .ends = !has_entries(&link) };
 		fd = -1;
 	}
@@ -527,6 +535,38 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 
 static void close_all(struct handing *h, struct old_link *old, size_t cnt);
 
+struct pinned {
+	char *name;
+	int fd; /* -1: not a multi link */
+	struct link_multi_info link;
+};
+
+static struct pinned *pinned_open(const struct shed *s, size_t *ret_cnt)
+{
+	struct pinned *pinned;
+	char **names = NULL;
+
+	(void)!list_links(s->dir_fd, &names, ret_cnt);
+	pinned = xcalloc(*ret_cnt + 1, sizeof(*pinned));
+	for (size_t i = 0; i < *ret_cnt; i++) {
+		pinned[i] = (struct pinned) { names[i], bpffs_get(s->dir_fd, names[i], 0), {} };
+		if (pinned[i].fd >= 0 && link_get_multi(pinned[i].fd, &pinned[i].link))
+			pinned[i].fd = close_fd(pinned[i].fd);
+	}
+	free(names);
+	return pinned;
+}
+
+static void pinned_done(struct pinned *pinned, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		close_fd(pinned[i].fd);
+		link_multi_info_done(&pinned[i].link);
+		free(pinned[i].name);
+	}
+	free(pinned);
+}
+
 /* Keeps the chosen functions of a link with others: true if there are any. */
 static bool keep_mixed(const struct shed *s, const struct link_multi_info *link)
 {
@@ -545,7 +585,7 @@ static bool keep_mixed(const struct shed *s, const struct link_multi_info *link)
 }
 
 /* Keeps chosen functions unless all of their probes are in links that have no others. */
-static void keep_but_whole(const struct shed *s, const struct link_multi_info *links, size_t cnt)
+static void keep_but_whole(const struct shed *s, const struct pinned *pinned, size_t cnt)
 {
 	_cleanup_free_ bool *whole = xcalloc(s->fn_cnt + 1, sizeof(*whole));
 	bool again = true;
@@ -553,11 +593,15 @@ static void keep_but_whole(const struct shed *s, const struct link_multi_info *l
 	while (again) {
 		again = false;
 		for (size_t i = 0; i < cnt; i++)
-			again |= keep_mixed(s, &links[i]);
+			again |= keep_mixed(s, &pinned[i].link);
 	}
-	for (size_t i = 0; i < cnt; i++)
-		for (uint32_t k = 0; k < links[i].cnt && !count_kept(s, &links[i]); k++)
-			whole[links[i].cookies[k] & FSN_COOKIE_FN_MASK] = true;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct link_multi_info *link = &pinned[i].link;
+		bool kept = count_kept(s, link);
+
+		for (uint32_t k = 0; !kept && k < link->cnt; k++)
+			whole[link->cookies[k] & FSN_COOKIE_FN_MASK] = true;
+	}
 	for (uint32_t i = 0; i < s->fn_cnt; i++)
 		if (!whole[i] && !s->was[i])
 			s->funcs[i].limit = LIMIT_NONE;
@@ -570,36 +614,26 @@ static void keep_but_whole(const struct shed *s, const struct link_multi_info *l
 static size_t close_whole(struct handing *h)
 {
 	const struct shed *s = h->s;
-	_cleanup_free_ struct link_multi_info *links = NULL;
 	_cleanup_free_ struct old_link *old = NULL;
 	_cleanup_free_ uint32_t *limits = xcalloc(s->fn_cnt, sizeof(*limits));
-	char **names = NULL;
-	size_t cnt = 0, closed = 0;
+	size_t cnt, closed = 0;
+	struct pinned *pinned = pinned_open(s, &cnt);
 
-	if (list_links(s->dir_fd, &names, &cnt))
-		return 0;
-	links = xcalloc(cnt + 1, sizeof(*links));
 	old = xcalloc(cnt + 1, sizeof(*old));
-	for (size_t i = 0; i < cnt; i++) {
-		old[i].fd = bpffs_get(s->dir_fd, names[i], 0);
-		if (old[i].fd >= 0 && link_get_multi(old[i].fd, &links[i]))
-			old[i].fd = close_fd(old[i].fd);
-	}
-	keep_but_whole(s, links, cnt);
+	keep_but_whole(s, pinned, cnt);
 	mark_left_out(s, limits, false);
 	for (size_t i = 0; i < cnt; i++) {
-		if (old[i].fd >= 0 && (!links[i].cnt || count_kept(s, &links[i]) ||
-			unlinkat(s->dir_fd, names[i], 0)))
-			old[i].fd = close_fd(old[i].fd);
-		if (old[i].fd >= 0) {
-			mark_gone(h, &links[i]);
-			old[i].ends = !has_entries(&links[i]);
-			closed++;
-		}
-		link_multi_info_done(&links[i]);
-		free(names[i]);
+		struct pinned *p = &pinned[i];
+
+		old[i].fd = -1;
+		if (!p->link.cnt || count_kept(s, &p->link) || unlinkat(s->dir_fd, p->name, 0))
+			continue;
+		mark_gone(s, &p->link);
+		old[i] = (struct old_link) { .fd = p->fd, .ends = !has_entries(&p->link) };
+		p->fd = -1;
+		closed++;
 	}
-	free(names);
+	pinned_done(pinned, cnt);
 	if (closed)
 		close_all(h, old, cnt);
 	return closed;
@@ -685,40 +719,30 @@ static bool has_probe(const struct link_multi_info *link, unsigned long offset, 
  * Removes the links of a turn that has failed or was killed if their old links are still pinned: in that
  * turn, which has not ended, one of both counts, but after it both would.
  */
-static void remove_doubles(const struct handing *h)
+static void remove_doubles(const struct shed *s)
 {
-	const struct shed *s = h->s;
 	uint32_t turn = ((struct fsn_ctl *)s->ctl.addr)->turn;
-	_cleanup_free_ struct link_multi_info *links = NULL;
-	_cleanup_free_ int *fds = NULL;
-	char **names = NULL;
-	size_t cnt = 0;
+	struct pinned *pinned;
+	size_t cnt;
 
-	if (!turn || list_links(s->dir_fd, &names, &cnt))
+	if (!turn)
 		return;
-	links = xcalloc(cnt + 1, sizeof(*links));
-	fds = xcalloc(cnt + 1, sizeof(*fds));
+	pinned = pinned_open(s, &cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		fds[i] = bpffs_get(s->dir_fd, names[i], 0);
-		if (fds[i] >= 0)
-			(void)!link_get_multi(fds[i], &links[i]);
-	}
-	for (size_t i = 0; i < cnt; i++) {
+		const struct link_multi_info *link = &pinned[i].link;
 		bool doubled = false;
 
-		for (size_t k = 0; links[i].cnt && turn_of(&links[i]) == (turn & 1) && k < cnt; k++)
-			doubled |= links[k].cnt && turn_of(&links[k]) != (turn & 1) &&
-				links[k].prog_id == links[i].prog_id &&
-				has_probe(&links[k], links[i].offsets[0], links[i].cookies[0]);
-		if (doubled && !unlinkat(s->dir_fd, names[i], 0))
-			mark_gone(h, &links[i]);
+		for (size_t k = 0; link->cnt && turn_of(link) == (turn & 1) && k < cnt; k++) {
+			const struct link_multi_info *other = &pinned[k].link;
+
+			doubled |= other->cnt && turn_of(other) != (turn & 1) &&
+				other->prog_id == link->prog_id &&
+				has_probe(other, link->offsets[0], link->cookies[0]);
+		}
+		if (doubled && !unlinkat(s->dir_fd, pinned[i].name, 0))
+			mark_gone(s, link);
 	}
-	for (size_t i = 0; i < cnt; i++) {
-		close_fd(fds[i]);
-		link_multi_info_done(&links[i]);
-		free(names[i]);
-	}
-	free(names);
+	pinned_done(pinned, cnt);
 	/* Before others of the same parity have calls. */
 	unsee_gone(s);
 	memset(s->gone, 0, s->fn_cnt);
@@ -746,7 +770,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 		int one;
 
 		old[i].fd = -1;
-		one = replace_link(h, names[i], turn, &old[i]);
+		one = replace_link(h->s, names[i], turn, &old[i]);
 		h->replaced += old[i].fd >= 0;
 		code = code ? code : one;
 	}
@@ -755,7 +779,7 @@ static int hand_over_turn(struct handing *h, char **names, size_t cnt, uint32_t 
 		unsee_gone(h->s);
 	}
 	if (code)
-		remove_doubles(h);
+		remove_doubles(h->s);
 	free(old);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctl->replaced_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
@@ -768,11 +792,10 @@ static void hand_over(void *arg)
 	struct handing *h = arg;
 	char **names = NULL;
 	size_t cnt = 0;
-
 	int code;
 
 	if (h->s->again)
-		remove_doubles(h);
+		remove_doubles(h->s);
 	code = list_links(h->s->dir_fd, &names, &cnt);
 	h->s->splits = cnt <= SPLIT_MAX;
 	for (uint32_t bit = 0; !code && bit < 2; bit++)
