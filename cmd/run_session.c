@@ -456,7 +456,7 @@ static void look_for_left_out(struct session *s)
 	const struct shed *shed;
 	size_t cnt;
 
-	if (s->samples || s->no_samples)
+	if (s->samples || s->no_samples || !shows_samples(s->o))
 		return;
 	shed = some_left_out(s, &cnt);
 	if (cnt != s->left_out) {
@@ -465,8 +465,7 @@ static void look_for_left_out(struct session *s)
 	}
 	if (!shed || ns_until(s->calm_ns))
 		return;
-	s->no_samples = !shows_samples(s->o) ||
-		samples_begin(s->o, &s->fs, shed_pids_fd(shed), &s->samples, NULL);
+	s->no_samples = samples_begin(s->o, &s->fs, shed_pids_fd(shed), &s->samples, NULL);
 	if (s->samples && !s->watch)
 		s->watch = watch_new(&s->fs);
 }

@@ -297,15 +297,21 @@ void stackless_notes(const struct report *r)
 		print_stackless(r, &r->group[i], NULL);
 }
 
+static bool is_by(const struct report *r, const char *key)
+{
+	size_t i = 0;
+
+	while (i < r->choice->by_cnt && strcmp(r->choice->by[i], key) != 0)
+		i++;
+	return i < r->choice->by_cnt;
+}
+
 /* True if the table is of processes, or of other keys than stacks. */
 static bool shows_no_stacks(const struct report *r)
 {
 	if (r->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS))
 		return true;
-	for (size_t i = 0; i < r->choice->by_cnt; i++)
-		if (!strcmp(r->choice->by[i], "stack") || !strcmp(r->choice->by[i], "waker_stack"))
-			return false;
-	return r->choice->by_cnt;
+	return r->choice->by_cnt && !is_by(r, "stack") && !is_by(r, "waker_stack");
 }
 
 /* Prints the share of complete stacks, and the most frequent reason of the truncated ones. */
@@ -367,15 +373,6 @@ static void print_optimized(const struct report *r, const struct report_group *r
 			"'node --no-turbo-inlining' calls them");
 }
 
-static bool shows_callers(const struct report *r)
-{
-	size_t i = 0;
-
-	while (i < r->choice->by_cnt && strcmp(r->choice->by[i], "caller") != 0)
-		i++;
-	return i < r->choice->by_cnt;
-}
-
 static bool is_of_python(const char *caller)
 {
 	static const char *const starts[] = { "Py", "_Py", "python3", "libpython3" };
@@ -391,7 +388,7 @@ static void print_interpreted(const struct report *r, const struct report_group 
 {
 	uint64_t calls = 0, python = 0;
 
-	for (size_t i = 0; shows_callers(r) && i < rg->s->func_cnt; i++)
+	for (size_t i = 0; is_by(r, "caller") && i < rg->s->func_cnt; i++)
 		for (size_t k = 0; k < rg->s->funcs[i].row_cnt; k++) {
 			const struct stats_row *row = &rg->s->funcs[i].rows[k];
 
