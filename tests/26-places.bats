@@ -144,3 +144,30 @@ two='["two_calls",10]' two_locks='["two_lock",10],["two_zeros+0x1f40",10]'
 	assert_eq "$(places)" "[$one,$two]"$'\n'"[$one_locks,$two_locks]"
 	fsn detach c l
 }
+
+# As in a container: the layer that has the file, and so the path that the kernel shows, is not mounted here.
+@test "places: callers in an ended program of an overlay have names, in folders of long names, too" {
+	local long folder at=$BATS_TEST_TMPDIR/at
+
+	printf -v long '%070d' 1
+	mkdir -p at layers lower
+	mount -t tmpfs own layers
+	mkdir layers/upper layers/work
+	mount -t overlay overlay at -o "lowerdir=lower,upperdir=layers/upper,workdir=layers/work" 2>/dev/null || {
+		umount layers
+		skip "no overlayfs here"
+	}
+	umount -l layers
+	cc '-DPROGRAM="one"' -DNAME=one -o own-one part.c -L. -ltarget "-Wl,-rpath,$PWD"
+	for folder in "$at/in" "$at/in/$long" "$BATS_TEST_TMPDIR/$long"; do
+		mkdir "$folder"
+		cp own-one "$folder/"
+		echo | "$folder/own-one"
+		fsn stats c --json
+		assert_json '.[0].functions[].rows | map([.calls, (.key.caller.name | split("+")[0])])' \
+			'[[10,"one_calls"]]' "$folder"
+		fsn stats c --reset
+	done
+	fsn detach c
+	umount at
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of code addresses: callers, and GPU kernels.
+#include <dirent.h>
 #include <limits.h>
 #include <search.h>
 #include <stdlib.h>
@@ -274,21 +275,47 @@ bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t
 
 #define MINOR_BITS 20 /* MINORBITS, include/linux/kdev_t.h */
 
-/* Writes the path below the root of the file system, "/usr/bin/git". False if it was truncated. */
-static bool path_below_root(const struct fsn_file_name *name, char path[PATH_MAX])
+/* Completes the name of @part, which was cut: true if only one in the folder @path begins so. */
+static bool whole_name(const char *path, const char *part, char name[NAME_MAX + 1])
 {
-	size_t len = 0;
+	_cleanup_closedir_ DIR *dir = opendir(path[0] ? path : "/");
+	const struct dirent *d;
+	size_t found = 0;
 
-	if (!name->cnt || name->cnt > FSN_NAME_PARTS)
-		return false;
-	for (size_t i = name->cnt; i--;) {
-		size_t part = strnlen(name->part[i], FSN_NAME_PART);
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, part, FSN_NAME_PART - 1) && !found++)
+			snprintf(name, NAME_MAX + 1, "%s", d->d_name);
+	return found == 1;
+}
 
-		if (part >= FSN_NAME_PART - 1)
-			return false; /* may be truncated */
-		len += (size_t)snprintf(path + len, PATH_MAX - len, "/%.*s", (int)part, name->part[i]);
+/* Appends the innermost @cnt parts to the path @at. */
+static bool append_parts(
+	const struct fsn_file_name *name, size_t cnt, const char *at, char path[PATH_MAX])
+{
+	size_t len = (size_t)snprintf(path, PATH_MAX, "%s", at);
+	char part[NAME_MAX + 1];
+
+	while (cnt-- && len < PATH_MAX) {
+		size_t part_len = strnlen(name->part[cnt], FSN_NAME_PART);
+
+		snprintf(part, sizeof(part), "%.*s", (int)part_len, name->part[cnt]);
+		if (part_len >= FSN_NAME_PART - 1 && !whole_name(path, name->part[cnt], part))
+			return false;
+		len += (size_t)snprintf(path + len, PATH_MAX - len, "/%s", part);
 	}
-	return true;
+	return len < PATH_MAX;
+}
+
+/* Returns how many parts of the path are not of the folder @root, or 0 if the file is not below it. */
+static size_t parts_below(const struct fsn_file_name *name, char *root)
+{
+	size_t cnt = name->cnt;
+	char *rest = NULL;
+
+	for (const char *at = strtok_r(root, "/", &rest); at; at = strtok_r(NULL, "/", &rest))
+		if (!cnt || strncmp(name->part[--cnt], at, FSN_NAME_PART - 1))
+			return 0;
+	return cnt;
 }
 
 static bool is_file(const char *path, const struct fsn_file_id *id)
@@ -298,36 +325,32 @@ static bool is_file(const char *path, const struct fsn_file_id *id)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == id->ino;
 }
 
-/* Finds a mount of the file's file system, or of the part of it that has the file. */
-static bool find_path(const struct fsn_file_id *id, const char *below, char path[PATH_MAX])
+/*
+ * Finds a mount of the file's file system, or of the part of it that has the file. Since 6.8 the path
+ * of a file on an overlay is that in its layer, which is not mounted in a container, and ends like the
+ * path below the overlay. The number is that of the layer, too.
+ */
+static bool kept_path(
+	const struct fsn_file_id *id, const struct fsn_file_name *name, char path[PATH_MAX])
 {
 	_cleanup_fclose_ FILE *f = fopen(PROC "/self/mountinfo", "re");
 	char line[2 * PATH_MAX], root[PATH_MAX], at[PATH_MAX];
 	unsigned int major, minor;
-	size_t len;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*d %*d %u:%u %4095s %4095s", &major, &minor, root, at) != 4 ||
-			((uint64_t)major << MINOR_BITS | minor) != id->dev)
+	while (name->cnt <= FSN_NAME_PARTS && f && fgets(line, sizeof(line), f)) {
+		bool is_overlay = strstr(line, " - overlay ");
+		size_t cnt = 0, least;
+
+		if (sscanf(line, "%*d %*d %u:%u %4095s %4095s", &major, &minor, root, at) != 4)
 			continue;
-		len = strcmp(root, "/") ? strlen(root) : 0;
-		if (strncmp(below, root, len))
-			continue;
-		if (snprintf(path, PATH_MAX, "%s%s", strcmp(at, "/") ? at : "", below + len) <
-				PATH_MAX &&
-			is_file(path, id))
-			return true;
+		if (is_overlay || ((uint64_t)major << MINOR_BITS | minor) == id->dev)
+			cnt = parts_below(name, root);
+		least = is_overlay || !cnt ? 1 : cnt;
+		for (; cnt >= least; cnt--)
+			if (append_parts(name, cnt, strcmp(at, "/") ? at : "", path) && is_file(path, id))
+				return true;
 	}
-	/* The mount of an overlay has another device number than the file. */
-	return snprintf(path, PATH_MAX, "%s", below) < PATH_MAX && is_file(path, id);
-}
-
-static bool kept_path(
-	const struct fsn_file_id *id, const struct fsn_file_name *name, char path[PATH_MAX])
-{
-	char below[PATH_MAX];
-
-	return path_below_root(name, below) && find_path(id, below, path);
+	return false;
 }
 
 bool group_file_path(const struct group *g, const struct fsn_file_id *id, char path[PATH_MAX])
