@@ -275,7 +275,7 @@ bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t
 
 #define MINOR_BITS 20 /* MINORBITS, include/linux/kdev_t.h */
 
-/* Completes the name of @part, which was cut: true if only one in the folder @path begins so. */
+/* Completes the name of @part, which was cut: true if only one in the directory @path begins so. */
 static bool whole_name(const char *path, const char *part, char name[NAME_MAX + 1])
 {
 	_cleanup_closedir_ DIR *dir = opendir(path[0] ? path : "/");
@@ -306,7 +306,7 @@ static bool append_parts(
 	return len < PATH_MAX;
 }
 
-/* Returns how many parts of the path are not of the folder @root, or 0 if the file is not below it. */
+/* Returns how many parts of the path are not of the directory @root, or 0 if the file is not below it. */
 static size_t parts_below(const struct fsn_file_name *name, char *root)
 {
 	size_t cnt = name->cnt;
