@@ -146,7 +146,7 @@ two='["two_calls",10]' two_locks='["two_lock",10],["two_zeros+0x1f40",10]'
 }
 
 # As in a container: the layer that has the file, and so the path that the kernel shows, is not mounted here.
-@test "places: callers in an ended program of an overlay have names, in directories of long names, too" {
+@test "places: callers in an ended program of an overlay have names, also in long directories" {
 	local long folder at=$BATS_TEST_TMPDIR/at
 
 	printf -v long '%070d' 1
