@@ -263,6 +263,42 @@ main;work;other 30"
 	fsn detach g
 }
 
+@test "inlined: stacks of copies with lines begin at the copy's caller" {
+	need_bpf
+	need_tool c++
+	cat >"$PROG.cc" <<-'END'
+	#define IN __attribute__((always_inline))
+	volatile long sink;
+	namespace geo {
+	template <class T> struct Box { IN static void fill(T n) { sink += n; } };
+	IN static inline void copy(long n) { Box<long>::fill(n); }
+	IN static inline void mid(long n) { copy(n); }
+	}
+	__attribute__((noinline)) long work(long n)
+	{
+		geo::mid(n);
+		return sink;
+	}
+	int main() { for (int i = 0; i < 30; i++) sink += work(i); }
+	END
+	c++ -O2 -g -o "$PROG" "$PROG.cc"
+	fsn attach g "$PROG":{geo::Box::fill,copy,geo::mid,own.cc:5} --by stack
+	capture "$PROG"
+	fsn stats g --lines --format folded
+	assert_eq "$(sed -E 's/^.*main \(own.cc:13\);work \(own.cc:10\);//' <<<"$output" | sort)" \
+		"geo::mid (inlined) 30
+mid (own.cc:6)_[i];copy (inlined) 30
+mid (own.cc:6)_[i];copy (own.cc:5)_[i];geo::Box::fill (inlined) 30
+mid (own.cc:6)_[i];copy (own.cc:5)_[i];own.cc:5 30"
+	fsn stats g --lines --json
+	assert_json '[.[0].functions[] | select(.name == "geo::mid (inlined)").rows[0].key.stack.frames[0] |
+		.name, .line, .inlined]' '["work",10,false]'
+	echo "$output" >"$BATS_TEST_TMPDIR/before"
+	fsn stats g --lines --by stack --diff "$BATS_TEST_TMPDIR/before"
+	refute_output_match 'new|vanished'
+	fsn detach g
+}
+
 # The search reads all entries before each name, and ends after 768 MiB.
 @test "inlined: all copies are found, or none" {
 	local i

@@ -686,7 +686,7 @@ void json_add_cgroup(struct json *j, const struct cgroup *c)
 	set_said(j, "unit", c->unit);
 }
 
-void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid)
+void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid, uint32_t fn)
 {
 	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
 
@@ -697,12 +697,13 @@ void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid
 		json_set_null(j, "end");
 		return;
 	}
+	stack_begin(s, &stack, pid, fn);
 	json_set_open(j, "frames", '[');
 	for (size_t i = 0; i < stack.cnt; i++) {
 		uint64_t offset;
 		const char *file = stacks_place(s, stack.frames[i], &offset);
 		size_t cnt = 0;
-		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
+		const struct frame_name *names = stack_names(s, &stack, i, pid, &cnt);
 
 		for (size_t k = 0; names && k < cnt; k++) {
 			json_open(j, '{');
@@ -724,8 +725,8 @@ void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid
 	json_set_str(j, "end", stack_end_name(stack.end));
 }
 
-static void add_key(struct json *j, struct stacks *stacks, const struct func_types *t,
-	const struct func_part *p, const struct stats_row *row, size_t i)
+static void add_key(struct json *j, struct stacks *stacks, uint32_t fn,
+	const struct func_types *t, const struct func_part *p, const struct stats_row *row, size_t i)
 {
 	uint64_t word = stats_row_word(row, i);
 	const char *text = stats_row_text(row, i);
@@ -733,7 +734,7 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 
 	json_open(j, '{');
 	if (key_is_stack(p->by)) {
-		json_add_stack(j, stacks, word, row->pid);
+		json_add_stack(j, stacks, word, row->pid, fn);
 		json_close(j, '}');
 		return;
 	}
@@ -766,7 +767,7 @@ void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
 		if (keys->funcs[fn].key[i].by == FSN_BY_NONE || row->hidden & 1U << i)
 			json_null(j);
 		else
-			add_key(j, keys->stacks, t, &keys->funcs[fn].key[i], row, i);
+			add_key(j, keys->stacks, fn, t, &keys->funcs[fn].key[i], row, i);
 	}
 	json_close(j, '}');
 }

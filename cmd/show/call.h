@@ -105,8 +105,8 @@ void json_add_cgroup(struct json *j, const struct cgroup *c);
 void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
 	const struct func_types *t, const struct stats_row *row);
 
-/* Adds stack @number of @s to an object. @s is NULL if stacks are not known. */
-void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid);
+/* Adds stack @number of calls of function @fn to an object. @s is NULL if stacks are not known. */
+void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid, uint32_t fn);
 
 /* True if the calls of its function are grouped by a key, or have sums. */
 bool call_is_keyed(const struct shown_call *c);

@@ -14,17 +14,19 @@
 /* --- the present statistics in the form of a saved document --------------------------------- */
 
 /* Stack @number as a document has it. */
-static void save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
+static void save_stack(struct stacks *s, uint64_t number, pid_t pid, uint32_t fn,
+	struct saved_part *part)
 {
 	struct stack stack = stacks_get(s, number);
 	const char *cut = stack_cut(&stack);
 	struct out text = {};
 
+	stack_begin(s, &stack, pid, fn);
 	if (cut)
 		out_mem(&text, cut, strlen(cut) + 1);
 	for (size_t i = stack.cnt; i--;) {
 		size_t cnt = 0;
-		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
+		const struct frame_name *names = stack_names(s, &stack, i, pid, &cnt);
 
 		while (names && cnt--)
 			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
@@ -33,7 +35,7 @@ static void save_stack(struct stacks *s, uint64_t number, pid_t pid, struct save
 	part->stack = text.buf;
 }
 
-static void save_part(const struct report_group *rg, const struct func_types *t,
+static void save_part(const struct report_group *rg, uint32_t fn, const struct func_types *t,
 	const struct func_part *p, const struct stats_row *row, size_t i, struct saved_row *out)
 {
 	struct saved_part *part = &out->part[out->part_cnt++];
@@ -48,7 +50,7 @@ static void save_part(const struct report_group *rg, const struct func_types *t,
 	part->name = name ? xstrdup(name) : NULL;
 	out_done(&text);
 	if (key_is_stack(p->by) && rg->stacks && stats_row_word(row, i))
-		save_stack(rg->stacks, stats_row_word(row, i), row->pid, part);
+		save_stack(rg->stacks, stats_row_word(row, i), row->pid, fn, part);
 }
 
 /* Adds the rows of @f by key. */
@@ -69,8 +71,8 @@ static void rows_snapshot(const struct report_group *rg, const struct types *typ
 		saved_row_add(&row->figures, &values);
 		for (size_t k = 0; k < rg->keys.key_cnt; k++)
 			if (keys->key[k].by != FSN_BY_NONE)
-				save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i], k,
-					row);
+				save_part(rg, f->fn, types_of(types, f->fn), &keys->key[k],
+					&f->rows[i], k, row);
 	}
 }
 

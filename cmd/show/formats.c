@@ -538,7 +538,7 @@ static void add_sleeps(struct json *j, const struct report_group *rg, const stru
 		json_open(j, '{');
 		json_set_u64(j, "pid", row->pid);
 		json_set_u64(j, "stack", row->key.word[0]);
-		json_add_stack(j, rg->stacks, row->key.word[0], row->pid);
+		json_add_stack(j, rg->stacks, row->key.word[0], row->pid, f->fn);
 		json_set_u64(j, "sleeps", row->n.calls);
 		json_set_u64(j, "blocked_ns", row->n.blocked_ns);
 		json_close(j, '}');

@@ -55,8 +55,7 @@ static void print_folded_row(struct stacks *s, const struct stack *stack, const 
 		fprintf(to->f, "%s;", cut);
 	for (size_t i = stack->cnt; i--;) {
 		size_t cnt = 0;
-		const struct frame_name *names =
-			stacks_names(s, stack->frames[i], row->pid, &cnt);
+		const struct frame_name *names = stack_names(s, stack, i, row->pid, &cnt);
 
 		while (cnt--) {
 			put_frame(to->f, names[cnt].text);
@@ -502,8 +501,7 @@ static void put_sample(struct stacks *s, const struct stack *stack, const char *
 		put_location(p, func, NULL);
 	for (size_t i = 0; i < stack->cnt; i++) {
 		size_t cnt = 0;
-		const struct frame_name *names =
-			stacks_names(s, stack->frames[i], row->pid, &cnt);
+		const struct frame_name *names = stack_names(s, stack, i, row->pid, &cnt);
 
 		for (size_t k = 0; k < cnt; k++)
 			put_location(p, names[k].text, &names[k]);

@@ -124,6 +124,8 @@ static void fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *fra
 
 		if (!left_out)
 			frames[cnt++] = stack->frames[i];
+		else if (!i)
+			stack->inner = 0;
 	}
 	if (!cnt && stack->cnt)
 		frames[cnt++] = stack->frames[0];
@@ -146,8 +148,7 @@ void trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct
 	}
 	for (size_t i = stack->cnt; i--;) {
 		size_t cnt = 0;
-		const struct frame_name *names =
-			stacks_names(s, stack->frames[i], row->pid, &cnt);
+		const struct frame_name *names = stack_names(s, stack, i, row->pid, &cnt);
 
 		while (cnt--) {
 			trie_pass(t, &at, names[cnt].text, row, NULL);
@@ -267,6 +268,8 @@ void each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 			const char *last = rg->no_kernel ?
 				leave_kernel(rg->stacks, &stack, f->rows[k].pid) : NULL;
 
+			if (!last)
+				stack_begin(rg->stacks, &stack, f->rows[k].pid, f->fn);
 			if (number)
 				each(rg->stacks, &stack,
 					last ? last : innermost(rg, f, &f->rows[k], &stack),

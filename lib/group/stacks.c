@@ -558,7 +558,7 @@ struct stack stacks_get(const struct stacks *s, uint64_t number)
 		stack->first > s->frames_cnt - pieces)
 		return (struct stack) {};
 	return (struct stack) { (const uint64_t *)&s->frames[stack->first], stack->cnt,
-		stack->end };
+		stack->end, 0 };
 }
 
 const char *stack_end_name(enum fsn_walk_end end)
@@ -925,6 +925,69 @@ const struct frame_name *stacks_names(
 	}
 	*ret_cnt = place->cnt;
 	return place->names;
+}
+
+/* Finds the last component of a function's name: "fill" of "geo::Box<int>::fill(int)". */
+static const char *last_part(const char *name, size_t *ret_len)
+{
+	const char *part = name;
+	int depth = 0;
+
+	for (const char *p = name; *p; p++) {
+		depth += (*p == '<' || *p == '(') - (*p == '>' || *p == ')');
+		if (!depth && !strncmp(p, "::", 2))
+			part = p + 2;
+	}
+	*ret_len = strcspn(part, "<( ");
+	return part;
+}
+
+/* True if @name is of the function @copied. */
+static bool is_copy_of(const struct frame_name *name, const char *copied)
+{
+	size_t len, wanted_len;
+	const char *part = last_part(name->name, &len), *wanted = last_part(copied, &wanted_len);
+
+	return name->inlined && len == wanted_len && !memcmp(part, wanted, len);
+}
+
+/* True if @name is at @line, "SOURCE:LINE". */
+static bool is_at_line(const struct frame_name *name, const char *line)
+{
+	const char *colon = strrchr(line, ':');
+	size_t len = colon ? colon - line : 0, source = name->source ? strlen(name->source) : 0;
+
+	return colon && name->line && strtoul(colon + 1, NULL, 10) == name->line && source >= len &&
+		!memcmp(name->source + source - len, line, len);
+}
+
+void stack_begin(struct stacks *s, struct stack *stack, pid_t pid, uint32_t fn)
+{
+	const char *func = group_func_name(s->g, fn);
+	static const char inlined[] = " (inlined)";
+	const size_t len = strlen(func), end = sizeof(inlined) - 1;
+	const bool is_copy = len > end && !strcmp(func + len - end, inlined);
+	_cleanup_free_ char *name = xstrndup(func, is_copy ? len - end : len), *plain = NULL;
+	const struct frame_name *names;
+	size_t cnt = 0;
+
+	names = s->lines && stack->cnt ? stacks_names(s, stack->frames[0], pid, &cnt) : NULL;
+	plain = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
+	for (size_t i = 0; names && i < cnt; i++)
+		if (is_copy ? is_copy_of(&names[i], plain ? plain : name) : is_at_line(&names[i], name)) {
+			stack->inner = i + is_copy;
+			return;
+		}
+}
+
+const struct frame_name *stack_names(
+	struct stacks *s, const struct stack *stack, size_t i, pid_t pid, size_t *ret_cnt)
+{
+	const struct frame_name *names = stacks_names(s, stack->frames[i], pid, ret_cnt);
+	const size_t inner = i ? 0 : stack->inner;
+
+	*ret_cnt -= inner;
+	return names + inner;
 }
 
 pid_t stacks_nameless(const struct stacks *s)

@@ -18,6 +18,7 @@ struct stack {
 	const uint64_t *frames; /* innermost first: the caller, its caller, ... */
 	size_t cnt;             /* 0: not known */
 	enum fsn_walk_end end;  /* why the walk stopped */
+	size_t inner;           /* names of the first frame that are not callers: stack_begin() */
 };
 
 /* True if the thread was in the kernel: the innermost frame is the kernel's. */
@@ -68,6 +69,17 @@ bool stacks_have_lines(const struct stacks *s);
  */
 const struct frame_name *stacks_names(
 	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt);
+
+/*
+ * Sets .inner of @stack of process @pid: the hits of an inlined copy and of a source line are inside
+ * the first frame. Among its names are the copy itself and the functions inlined in it. @fn: which
+ * function of the group was called.
+ */
+void stack_begin(struct stacks *s, struct stack *stack, pid_t pid, uint32_t fn);
+
+/* Returns the names of frame @i of @stack, without the .inner ones. *@ret_cnt is at least 1. */
+const struct frame_name *stack_names(
+	struct stacks *s, const struct stack *stack, size_t i, pid_t pid, size_t *ret_cnt);
 
 /* Returns a process with JIT code that its perf map has not named so far, or 0. */
 pid_t stacks_nameless(const struct stacks *s);
