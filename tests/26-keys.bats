@@ -527,6 +527,20 @@ ty_code tyBad 3 1 both"
 	fsn detach t
 }
 
+@test "keys: --diff distinguishes keys with invalid UTF-8 of a group and of a document" {
+	local saved=$BATS_TEST_TMPDIR/saved
+
+	fsn attach --config "$CONFIG" x --key text
+	capture "$FIX/typed" ty_text $'\xff' $'\xfe' $'\xfe'
+	fsn stats x --save "$saved"
+	jq -e '[.[0].functions[].rows[].key.text.value] | unique | . == ["\\xfe","\\xff"]' "$saved"
+	fsn stats x --diff "$saved" --by text --format csv
+	output=$(tr -d '\r' <<<"$output" | awk -F, '$6 == "calls" { print $5, $7, $8, $10 }' | sort)
+	assert_output '\xfe 2 2 both
+\xff 1 1 both'
+	fsn detach x
+}
+
 @test "keys: --diff names the keys that made a function faster or slower" {
 	local saved=$BATS_TEST_TMPDIR/saved
 

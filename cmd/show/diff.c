@@ -13,6 +13,16 @@
 
 /* --- the present statistics in the form of a saved document --------------------------------- */
 
+/* The text that a reader of the document gets. */
+static char *text_read(const char *written)
+{
+	struct out text = {};
+
+	out_utf8(&text, written);
+	out_char(&text, '\0');
+	return text.buf;
+}
+
 /* Stack @number as a document has it. */
 static void save_stack(struct stacks *s, uint64_t number, pid_t pid, uint32_t fn,
 	struct saved_part *part)
@@ -28,8 +38,10 @@ static void save_stack(struct stacks *s, uint64_t number, pid_t pid, uint32_t fn
 		size_t cnt = 0;
 		const struct frame_name *names = stack_names(s, &stack, i, pid, &cnt);
 
-		while (names && cnt--)
-			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
+		while (names && cnt--) {
+			out_utf8(&text, names[cnt].text);
+			out_char(&text, '\0');
+		}
 	}
 	out_char(&text, '\0');
 	part->stack = text.buf;
@@ -46,8 +58,8 @@ static void save_part(const struct report_group *rg, uint32_t fn, const struct f
 	key_value_text(&text, t, p, row, i);
 	out_char(&text, '\0');
 	part->key = xstrdup(rg->keys.key[i]);
-	part->value = xstrdup(text.buf);
-	part->name = name ? xstrdup(name) : NULL;
+	part->value = text_read(text.buf);
+	part->name = name ? text_read(name) : NULL;
 	out_done(&text);
 	if (key_is_stack(p->by) && rg->stacks && stats_row_word(row, i))
 		save_stack(rg->stacks, stats_row_word(row, i), row->pid, fn, part);
@@ -83,8 +95,8 @@ static void snapshot_func(const struct report_group *rg, const struct types *typ
 	struct hist_bucket buckets[FSN_HIST_CNT];
 	size_t cnt = 0;
 
-	out->name = xstrdup(func.name);
-	out->library = xstrdup(func.library);
+	out->name = text_read(func.name);
+	out->library = text_read(func.library);
 	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
 	for (unsigned int i = 0; f->bucket && i < FSN_HIST_CNT; i++) {
 		hist_bounds(i, &buckets[cnt].ge_ns, &buckets[cnt].lt_ns);

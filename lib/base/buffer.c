@@ -108,8 +108,8 @@ static const char control_letters[] = "btn\0fr";
 static char *json_char(char *to, const unsigned char *s, size_t len, bool letters)
 {
 	if (!len) {
-		memcpy(to, "\xef\xbf\xbd", 3);
-		return to + 3;
+		memcpy(to, "\\\\x", 3);
+		return put_hex_byte(to + 3, *s);
 	}
 	if (letters && *s >= '\b' && *s <= '\r' && control_letters[*s - '\b']) {
 		*to++ = '\\';
@@ -263,6 +263,18 @@ void out_escaped(struct out *o, const char *str, size_t len)
 		to = put_hex_byte(to + 2, *s);
 	}
 	o->len += to - start;
+}
+
+void out_utf8(struct out *o, const char *str)
+{
+	for (size_t room = strlen(str), one; room; str += one, room -= one) {
+		one = utf8_len(str, room);
+		if (one)
+			out_mem(o, str, one);
+		else
+			out_printf(o, "\\x%02x", (unsigned char)*str);
+		one = one ? one : 1;
+	}
 }
 
 static void put_json(struct out *o, const char *str, size_t len, bool letters)

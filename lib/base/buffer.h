@@ -66,8 +66,11 @@ bool locale_is_utf8(void);
  */
 void out_escaped(struct out *o, const char *str, size_t len);
 
-/* Adds at most @len bytes of @str as a quoted JSON string. Invalid UTF-8 becomes U+FFFD. */
+/* Adds at most @len bytes of @str as a quoted JSON string, whose text is that of out_utf8(). */
 void out_json(struct out *o, const char *str, size_t len);
+
+/* Adds @str with each byte that is not UTF-8 as "\xNN". */
+void out_utf8(struct out *o, const char *str);
 
 void out_done(struct out *o);
 
@@ -134,7 +137,7 @@ static inline __attribute__((always_inline)) void json_key(
 void json_open(struct json *j, char bracket);
 void json_close(struct json *j, char bracket);
 
-/* Add values. Invalid UTF-8 in a string becomes U+FFFD; NULL becomes null. */
+/* Add values, strings as by out_json(); NULL becomes null. */
 void json_null(struct json *j);
 void json_bool(struct json *j, bool value);
 void json_u64(struct json *j, uint64_t value);
