@@ -606,6 +606,23 @@ static char **cut_command(const struct globals *g, int *argc, char **argv, char 
 	return NULL;
 }
 
+/* True if @command is a program, with "-p PID" of a process that runs it already. */
+static bool runs_already(char *const *command)
+{
+	struct stat program, exe;
+	char path[64];
+
+	for (size_t i = 1; command[i] && command[i + 1]; i++) {
+		if (strcmp(command[i], "-p") != 0 && strcmp(command[i], "--pid") != 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.20s/exe", command[i + 1]);
+		if (!stat(path, &exe) && !stat(command[0], &program) && exe.st_dev == program.st_dev &&
+			exe.st_ino == program.st_ino)
+			return true;
+	}
+	return false;
+}
+
 /* Options of functions, and none is named. */
 static int hint_functions(const struct globals *g, const char *program)
 {
@@ -627,6 +644,8 @@ static int run(struct globals *g, int argc, char **argv)
 	o.command = command;
 	if (command && !command[0])
 		return cmd_usage(g, "no command after '--'");
+	if (bare && runs_already(command))
+		return hint_functions(g, bare);
 	if (!o.words.cnt && !o.attach.pids.cnt != !command && !option_given(NOT_OF_SUMMARY))
 		return run_summary(&o);
 	if (bare && !o.words.cnt && !o.attach.config)

@@ -155,6 +155,7 @@ hint_table() {
 		this kernel has no links for probes: it needs CONFIG_UPROBES, CONFIG_BPF_EVENTS and 5.15 or later|feature without links|-: kernels without uprobes
 		this kernel has perf links alone, which need CAP_SYS_ADMIN%s|feature without CAP_SYS_ADMIN|-: kernels before 6.6
 		this kernel is older than Linux 5.15|attach|-: kernels before 5.15
+		use '%s%s:*' for all functions of that file|run PROGRAM|all functions of a program are meant by the glob that is named
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
 		use '%s%s', the function around it, or '%s%s+0x%PRIx64' to count that instruction|0xADDR inside a function|a function that is not at an address is found at the one around it
 		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
@@ -331,6 +332,19 @@ held_by_run() {
 	follow 1 "^use '$CALL:\*' for all functions of that file$" \
 		"s/^use ('.*') for .*$/funcsnoop attach g \1 --dry-run/" attach g "$CALL"
 	assert_output_match ' main|^main '
+	fsn -s 1 run bash -d 1
+	assert_stderr_match "^hint: use 'bash:\*' for all functions of that file$"
+	cp "$CALL" "$BATS_TEST_TMPDIR/hanger"
+	fsn -s 1 attach g bash
+	assert_stderr_match "^hint: use 'bash:\*' for all functions of that file$"
+	start_bg c env LD_LIBRARY_PATH="${LIB%/*}" "$BATS_TEST_TMPDIR/hanger" --wait hang 1
+	wait_ready c
+	fsn -s 1 attach g hanger -p "$(bg_pid c)"
+	assert_stderr_match "^hint: use 'hanger:\*' for all functions of that file$"
+	# A command would be a second one of that process.
+	fsn -s 2 run "$BATS_TEST_TMPDIR/hanger" -p "$(bg_pid c)"
+	assert_stderr_match "^funcsnoop run: no function of '.*/hanger' is named$"
+	stop_bg c
 }
 
 @test "hint: functions that are only imported are found where the hint says" {

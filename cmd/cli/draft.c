@@ -597,6 +597,16 @@ static bool hint_habit(const struct attach_options *o, const char *word, struct 
 	return cmd_hint_habit(word, o->pids.cnt == 1 ? words : NULL, err);
 }
 
+/* True if @word is a library or a program, of the given processes if there are any. */
+static bool is_file(const struct attach_options *o, const char *word)
+{
+	__cleanup(objects_done) struct objects files = {};
+	const struct libfind_opts opts = { .pids = o->pids.of, .pid_cnt = o->pids.cnt };
+	_cleanup_libfind_ struct libfind *finder = libfind_new(&opts);
+
+	return !libfind_get(finder, word, &files, NULL);
+}
+
 /* A word that is no preset may be a FUNCTION of another tracer, or one without its group. */
 static int hint_word(const struct attach_options *o, int code, struct err *err)
 {
@@ -609,6 +619,8 @@ static int hint_word(const struct attach_options *o, int code, struct err *err)
 		return err_hint(err, "did you mean '%ss:%s'", group, word);
 	if (code == -ENOENT && is_qualified(word))
 		return err_hint(err, "a FUNCTION comes after the name of a group: 'g %s'", word);
+	if (code == -ENOENT && is_file(o, word))
+		return err_hint(err, "use '%s%s:*' for all functions of that file", group, word);
 	if (err->hint[0])
 		return code;
 	return o->draft.lib_cnt

@@ -251,6 +251,10 @@ size_t resolve_imports(
  * searched, and similar names.
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
+
+/* Sets the hint if @a is a file, such as the program of the process, which needs a FUNCTION. */
+bool resolve_hint_file(struct resolver *r, const struct arg *a);
+
 /*
  * Set the error for an address outside the code, a line that no library has code of (@why), or inside the function @around at @offset; a cold
  * part or the PLT has NULL.

@@ -812,6 +812,17 @@ static bool explain_inlined(struct resolver *r, const struct arg *a, size_t more
 	return true;
 }
 
+bool resolve_hint_file(struct resolver *r, const struct arg *a)
+{
+	__cleanup(objects_done) struct objects files = {};
+	const char *name = a->req->func;
+
+	if (a->lib || a->regex || a->patterned || !r->finder || libfind_get(r->finder, name, &files, NULL))
+		return false;
+	err_hint(r->err, "use '%s:*' for all functions of that file", name);
+	return true;
+}
+
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	_cleanup_free_ char *prefix = typed_lib(a), *letters = letters_of(a);
@@ -825,7 +836,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	if (imported && !a->regex && !a->patterned)
 		return fail_imported(r, a, importer, name);
 	set_missing(r, a, more);
-	if (!r->err || hint_versions(r, a))
+	if (!r->err || hint_versions(r, a) || resolve_hint_file(r, a))
 		return -ENOENT;
 	stripped = find_stripped(a);
 	if (imported && !stripped)

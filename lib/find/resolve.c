@@ -773,9 +773,7 @@ static int find_libs(struct resolver *r, struct arg *a, const struct objects *ob
 	if (a->libs->cnt)
 		return 0;
 	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
-	if (strchr(a->req->func, '/'))
-		err_hint(r->err, "use '%s:*' for all functions of that file", a->req->func);
-	else
+	if (!resolve_hint_file(r, a))
 		err_hint(r->err,
 			"name it with --lib LIB, or in a configuration with the key \"lib\" or \"libs\"");
 	return -EINVAL;
