@@ -91,8 +91,11 @@ int samples_show(struct samples *s)
 		.of_command = s->o->stats.of_command,
 		.past = true };
 	char *name = s->name;
+	int status;
 
 	o.names = (struct words) { &name, 1 };
-	printf("\nOn CPU, by samples: also functions that are left out above\n");
-	return stats_options_run(&o);
+	printf("On CPU, by samples: also functions that are left out below\n");
+	status = stats_options_run(&o);
+	printf("\n");
+	return status;
 }

@@ -437,7 +437,7 @@ static const struct shed *some_left_out(struct session *s, size_t *ret_cnt)
 	return first;
 }
 
-/* Only the table of functions has them below it, and only processes that are named are sampled. */
+/* Only the table of functions has them above it, and only processes that are named are sampled. */
 static bool shows_samples(const struct options *o)
 {
 	const struct stats_options *stats = &o->stats;
@@ -779,9 +779,10 @@ static int look(struct session *s)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	o->stats.past = true;
-	table = stats_options_run(&o->stats);
+	/* First: the table below can have a row for each of very many functions. */
 	if (s->samples)
 		samples_show(s->samples);
+	table = stats_options_run(&o->stats);
 	status = await_over(s, status);
 	tell_lost_children(s);
 	run_tell_idle(s->o->g, s->idle);
