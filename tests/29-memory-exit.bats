@@ -60,6 +60,22 @@ kept() {
 	assert_at_exit 300000 300
 }
 
+@test "memory: FUNCTIONs of a preset are tracked until they are freed, with any LIB" {
+	local words
+
+	for words in "malloc malloc --lib $LIB/libc.so.6" "$LIB/libc.so.6:malloc"; do
+		# shellcheck disable=SC2086	# words
+		fsn run $words --with memory --by caller -- env LD_LIBRARY_PATH="$LIB" "$LEAKS"
+		assert_stderr_match '^malloc +keep\+0x.* 0 B +0 +300 kB +300$'
+		assert_stderr_match '^malloc +drop\+0x.* 0 B +0 +0 B +0$'
+	done
+	for words in libc.so.6:malloc libc:malloc c:malloc; do
+		fsn attach g "$words" --with memory --dry-run
+		assert_output_match '^(.*:)?malloc '
+		assert_output_match '^(.*:)?free '
+	done
+}
+
 @test "memory: run tracks live bytes by default for a preset of allocators" {
 	local own=(run malloc --lib "$LIB/libc.so.6")
 

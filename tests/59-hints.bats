@@ -131,7 +131,7 @@ hint_table() {
 		only root and the owner of '%s' may|detach by another user|readers and writers of a group
 		only root can read the kernel's tracepoints%s|t: with a tracefs of root's, unprivileged|tracepoints need root, or a tracefs that is mounted
 		opening a deleted file needs root (CAP_SYS_ADMIN)|a deleted library, unprivileged|a deleted library is opened by root alone
-		preset '%s' knows it: use '%s %s' instead of the group and FUNCTION|--memory of a glob of c:malloc*|memory of a function that a preset knows is followed with that preset
+		preset '%s' knows it: use '%s %s --with memory' instead of the group and FUNCTION|--memory of a glob of c:malloc*|memory of a function that a preset knows is followed with that preset
 		presets cuda and cuda-driver have it, for the calls that launch kernels|gpu:kernels --key caller|keys that GPUs do not know are of launches
 		probe its implementations: %s%s|an IFUNC|implementations of an IFUNC are named as they are probed
 		read it with the version that attached it, or detach it|a group of another layout|a group of another layout is detached
@@ -433,10 +433,11 @@ held_by_run() {
 }
 
 @test "hint: memory of a function that a preset knows is followed with that preset" {
-	follow 2 "^preset 'malloc' knows it: use 'malloc malloc' instead of the group and FUNCTION$" \
-		"s/^.*: use '(malloc malloc)' .*/funcsnoop attach \1 --memory --dry-run/" \
+	follow 2 "^preset 'malloc' knows it: use 'malloc malloc --with memory' instead of the group and FUNCTION$" \
+		"s/^.*: use '(malloc malloc --with memory)' .*/funcsnoop attach \1 --dry-run/" \
 		attach g 'c:malloc*' --memory --dry-run
 	assert_output_match '^malloc '
+	assert_output_match '^free '
 }
 
 @test "hint: a document to compare with is written by the command that is named" {

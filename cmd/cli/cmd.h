@@ -142,6 +142,7 @@ struct attach_options {
 	struct folder_groups *folder; /* groups of the files of a --config directory, or NULL */
 	struct list libs, pids, tids, comms, cgroups, cpus, uids, slow;
 	struct list allocators; /* functions that --with memory selects from a preset */
+	char *allocating_lib;   /* their LIB, or NULL */
 	struct condition condition; /* .attach.condition, if there is one */
 	struct keys keys; /* .attach.keys, if there are any */
 	bool usual;       /* .keys are the defaults of the preset or configuration file */

@@ -464,7 +464,7 @@ static void hint_memory(const struct draft *draft, struct err *err)
 	struct preset_set *set = symbol ? find_preset(allocates, symbol) : NULL;
 
 	if (set)
-		err_hint(err, "preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
+		err_hint(err, "preset '%s' knows it: use '%s %s --with memory' instead of the group and FUNCTION",
 			set->groups[0].name, set->groups[0].name, symbol);
 	preset_set_free(set);
 }
@@ -658,6 +658,21 @@ static const struct preset_func *find_symbol(const struct preset_group *group, c
 	return NULL;
 }
 
+/* True if the LIB @lib of a FUNCTION is that of @group: "c", "libc.so.6", or a path of it. */
+static bool is_lib_of(const struct preset_group *group, const char *lib, size_t len)
+{
+	const char *own = group->lib_cnt ? group->libs[0] : "", *slash = memrchr(lib, '/', len), *end;
+	size_t own_len = strlen(own);
+
+	if (len == own_len && !memcmp(lib, own, len))
+		return true;
+	end = lib + len;
+	lib = slash ? slash + 1 : lib;
+	if (!own_len || strncmp(lib, "lib", 3) != 0 || strncmp(lib + 3, own, own_len) != 0)
+		return false;
+	return lib + 3 + own_len == end || !strncmp(lib + 3 + own_len, ".so", 3);
+}
+
 /* True if @group has all FUNCTIONs, in its own library, and one of them allocates. */
 static bool has_allocators(const struct preset_group *group, const void *arg)
 {
@@ -670,8 +685,7 @@ static bool has_allocators(const struct preset_group *group, const void *arg)
 		size_t len = 0;
 		const char *lib = function_lib(func, &len);
 
-		if (!known || (lib && !(group->lib_cnt && strlen(group->libs[0]) == len &&
-					      !strncmp(lib, group->libs[0], len))))
+		if (!known || (lib && !is_lib_of(group, lib, len)))
 			return false;
 		allocates |= known->memory.allocates;
 	}
@@ -679,17 +693,12 @@ static bool has_allocators(const struct preset_group *group, const void *arg)
 }
 
 /*
- * Finds the preset that knows the FUNCTIONs of --with memory, and selects them and the functions
- * that free what they allocate.
+ * Selects the FUNCTIONs of @group and, so that what they allocate is live until it is freed, the
+ * functions that free it.
  */
-static void know_allocators(struct attach_options *o, struct preset_set **ret_set)
+static void select_allocators(struct attach_options *o, const struct preset_group *group)
 {
-	const struct preset_group *group;
-
-	*ret_set = find_preset(has_allocators, o);
-	if (!*ret_set)
-		return;
-	group = &(*ret_set)->groups[0];
+	o->allocators.cnt = 0;
 	for (size_t i = 0; i < o->draft.function_cnt; i++) {
 		const char *name = name_of(o->draft.functions[i]);
 
@@ -700,6 +709,22 @@ static void know_allocators(struct attach_options *o, struct preset_set **ret_se
 			list_add(&o->allocators, &group->funcs[i].symbol, sizeof(char *));
 	o->draft.functions = o->allocators.of;
 	o->draft.function_cnt = o->allocators.cnt;
+}
+
+/* Finds the preset that knows the FUNCTIONs of --with memory, in their LIB. */
+static void know_allocators(struct attach_options *o, struct preset_set **ret_set)
+{
+	size_t len = 0;
+	const char *lib = o->draft.function_cnt ? function_lib(o->draft.functions[0], &len) : NULL;
+
+	*ret_set = find_preset(has_allocators, o);
+	if (!*ret_set)
+		return;
+	if (lib && !o->allocating_lib)
+		o->allocating_lib = xstrndup(lib, len);
+	o->draft.libs = (const char *const *)&o->allocating_lib;
+	o->draft.lib_cnt = lib ? 1 : 0;
+	select_allocators(o, &(*ret_set)->groups[0]);
 }
 
 /* The only FUNCTION may be a preset that is misspelt, or of the kernel. */
@@ -749,7 +774,9 @@ static int draft_as_typed(struct attach_options *o, const char *name,
 		preset_set_free(*ret_set);
 		*ret_set = NULL;
 	}
-	if (!*ret_set && o->memory && !o->draft.lib_cnt && !o->draft.regex)
+	if (*ret_set && o->memory && o->draft.function_cnt && !o->draft.regex)
+		select_allocators(o, &(*ret_set)->groups[0]);
+	if (!*ret_set && o->memory && (!o->draft.lib_cnt || o->allocating_lib) && !o->draft.regex)
 		know_allocators(o, ret_set);
 	o->draft.name = name;
 	code = group_name_check(name, err);

@@ -495,6 +495,7 @@ void attach_options_done(struct attach_options *o)
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		free(lists[i]->of);
+	free(o->allocating_lib);
 	close_fd(o->ender_fd);
 	close_fd(o->guard_fd);
 	procs_free(o->draft.procs);
