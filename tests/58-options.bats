@@ -40,6 +40,8 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 		attach g f --if cpu==|--if cpu: a value is missing
 		stats --show x|--show is hist, errors, slow or tree, not 'x'
 		stats --show hist,errors|--by, --show and --diff exclude each other: one view at a time
+		stats --show hist --by fd|--show hist has one histogram per function, not per row of --by: 'run ... --if KEY==VALUE --show hist' has that of one value
+		run g f --by process --show hist|--show hist has one histogram per function, not per row of --by: 'run ... --if KEY==VALUE --show hist' has that of one value
 		stats --format prometheus:buckets=99|--format buckets '99' is not a number from 1 to 25
 		stats --format prometheus:x|--format is buckets=N or path, not 'x'
 		stats --format json:path|buckets and path are details of --format prometheus and openmetrics

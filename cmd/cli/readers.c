@@ -506,6 +506,12 @@ void attach_options_done(struct attach_options *o)
 #define TEXT_OF_(n) #n
 #define TEXT_OF(n)  TEXT_OF_(n)
 
+static bool is_hist_by(const struct view *hist, const struct view *by)
+{
+	return hist == view_find("hist") && by != view_find("function") &&
+		(by->flags & VIEW_BY || by == view_find("key"));
+}
+
 /* Sets the view. --by stack and --diff, in any order, are combined into one view. */
 static int set_view(struct stats_options *o, const char *name, struct err *err)
 {
@@ -516,6 +522,9 @@ static int set_view(struct stats_options *o, const char *name, struct err *err)
 		((o->view == stack && view == diff) ||
 			(o->view == diff && view == stack)))
 		view = view_find("stack-diff");
+	else if (o->view_set && (is_hist_by(o->view, view) || is_hist_by(view, o->view)))
+		return err_set(err, -ERR_USAGE, "--show hist has one histogram per function, not per row of "
+			"--by: 'run ... --if KEY==VALUE --show hist' has that of one value");
 	else if (o->view_set && o->view != view)
 		return err_set(err, -ERR_USAGE,
 			"--by, --show and --diff exclude each other: one view at a time");
