@@ -8,7 +8,7 @@ load helpers
 
 HABITS='record stat profile report top trace strace funccount funclatency offcputime offwaketime memleak
 	probe ltrace sched runqlat syscount stackcount argdist execsnoop opensnoop statsnoop killsnoop biolatency tcpconnect
-	gethostlatency tplist gdb'
+	gethostlatency tplist gdb wakers wakeup sched_wakeup wakeuptime'
 
 # The line of the hint, as words behind "funcsnoop".
 hinted() { # COMMAND

@@ -719,6 +719,9 @@ meant() { # FUNCTION MEANT
 	follow 2 '^use preset locks or off-cpu$' \
 		's/^use preset ([a-z]+) .*/funcsnoop attach g \1 --by waker_stack -p $$/' \
 		attach g fix_add --lib "$LIB" --by waker_stack
+	follow 2 '^use preset locks or off-cpu$' \
+		's/^use preset ([a-z]+) .*/funcsnoop attach h \1 --by comm,waker -p $$/' \
+		attach h fix_add --lib "$LIB" --by waker
 }
 
 @test "hint: a key of locks is for waits in futex" {

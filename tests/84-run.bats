@@ -144,6 +144,8 @@ three_groups() {
 @test "run: --pid without a group is refused with options of a group, and for a process that is not there" {
 	fsn -s 2 run -p $$ --json
 	assert_json '.error' "no group given"
+	fsn -s 2 run -p $$ --by comm,waker
+	assert_stderr_match "^funcsnoop run: no group given: --by needs one, such as 'run off-cpu --by comm,waker'$"
 	fsn -s 1 run -p 4194000
 	assert_stderr "funcsnoop run: there is no process 4194000"
 }

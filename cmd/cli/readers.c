@@ -428,7 +428,8 @@ static const char *contradiction(const struct attach_options *o)
 	const struct access *access = &o->attach.access;
 
 	if (!o->config && !o->words.cnt)
-		return "no group given";
+		return option_given("by") ? "no group given: --by needs one, such as 'run off-cpu --by comm,waker'"
+				       : "no group given";
 	if (o->config && o->name && o->words.cnt != 1)
 		return "--name with --config needs exactly one group";
 	if (o->keys.stack_late && o->draft.rules.count_only)

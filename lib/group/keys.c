@@ -491,7 +491,8 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 				option, names[i].name);
 			return err_hint(err, "use preset locks, or 'arg:lock' for an argument of that name");
 		}
-		if (names[i].by == FSN_BY_WAKER_STACK) {
+		if (names[i].by == FSN_BY_WAKER_STACK || !strcmp(names[i].name, "waker") ||
+			!strcmp(names[i].name, "waker_tid")) {
 			err_set(err, -ERR_USAGE, "%s '%s': no function is known to wait for other threads",
 				option, names[i].name);
 			return err_hint(err, "use preset locks or off-cpu");
