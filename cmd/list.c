@@ -385,6 +385,6 @@ const struct command cmd_list = { "list", "[functions|inflight|...]",
 	"inflight|crashes [GROUP...]\nallocations [GROUP...]",
 	"List groups, their functions, presets, targets, calls in flight, processes\n"
 	"that died, or memory that was not freed.\v"
-	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
-	"shows that it can't be running any more.\n"
+	"A call in flight is stale if its thread's stack shows that it has ended.\n"
+	"Calls from before the attach are not listed: 'funcsnoop stack PID' shows them.\n"
 	"Example: funcsnoop list inflight --older-than 10s --stack" };

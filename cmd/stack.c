@@ -359,7 +359,7 @@ static int run(struct globals *g, int argc, char **argv)
 	return run_parsed(&o);
 }
 
-const struct command cmd_stack = { "stack", "PID [TID...]", "where the threads of a process are", run,
+const struct command cmd_stack = { "stack", "PID [TID...]", "where threads are, what they wait for", run,
 	ON_STACK, "PID [TID...]",
 	"Print where each thread of a process is now, and what it waits for.\v"
 	"Nothing is attached, and no thread is stopped: a thread that runs has no stack.\n"

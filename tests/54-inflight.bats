@@ -459,6 +459,8 @@ unmatched_returns 42"
 	fsn attach g s:read s:pause s:rt_sigsuspend s:futex -p "$pid"
 	fsn list inflight g
 	assert_stderr_match "^funcsnoop list: 1 thread waits in no call that 'g' saw begin; 'funcsnoop stack $pid' shows where$"
+	fsn list --help
+	assert_output_match "^Calls from before the attach are not listed: 'funcsnoop stack PID' shows them[.]$"
 	fsn list inflight g --json
 	assert_stderr ""
 	fsn stack "$pid"
