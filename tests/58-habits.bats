@@ -185,8 +185,9 @@ hinted() { # COMMAND
 	need_option "run -k cpu" "did you mean '--by stack'?"
 	fsn run cpu --by stack -d 0.1
 	need_option "-l" "did you mean 'funcsnoop list targets LIB'?"
-	fsn -s 2 run -c ./own
-	assert_stderr_match "^funcsnoop run: --if cpu './own' is not .*; a COMMAND comes last: '-- ./own'$"
+	need_option "run -c ./own" "a COMMAND comes last: '-- ./own'"
+	need_option "run s:read -c -- true" "a COMMAND comes last: '-- COMMAND'"
+	need_option "run -c --" "a COMMAND comes last: '-- COMMAND'"
 	fsn list targets 's:get*'
 	need_option "-c true" "did you mean 'funcsnoop run syscalls -- true'?"
 	fsn run syscalls -- true

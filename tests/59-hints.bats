@@ -140,7 +140,6 @@ hint_table() {
 		run 'funcsnoop %s'%s|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
 		run 'funcsnoop run "%s%s"%s%s%s%s'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
 		run 'funcsnoop run %s'|a program as a command|a FUNCTION or a program as a command
-		a COMMAND comes last: '-- %s'|a number is a path|58-habits: options of other tracers: the error names what does the same
 		did you mean 'funcsnoop list targets LIB'?|-l|58-habits: options of other tracers: the error names what does the same
 		run 'funcsnoop run cpu --sample %dhz'|profile:hz:N|notation that is no FUNCTION here is answered with one
 		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs

@@ -326,6 +326,9 @@ static int unknown_short(const struct globals *g, unsigned int on, char letter, 
 		cmd_counts_line(words, line, sizeof(line));
 		return cmd_usage(g, "unknown option '-c'; did you mean 'funcsnoop %s'?", line);
 	}
+	if (letter == 'c' && on & ON_RUN)
+		return cmd_usage(g, "unknown option '-c'; a COMMAND comes last: '-- %s'",
+			value && strcmp(value, "--") ? value : "COMMAND");
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (known[i].letter == letter && known[i].on & on)
 			return cmd_usage(g, "unknown option '-%c'; %s", letter, known[i].text);

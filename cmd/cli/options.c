@@ -71,15 +71,10 @@ static bool digits(const char *arg, uint64_t *ret_number)
 static int read_number64(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	uint64_t n;
-	int code;
 
-	if (!digits(arg, &n) || n < opt->min || n > opt->max) {
-		code = err_set(err, -ERR_USAGE, "--%s '%s' is not a number from %llu to %llu", opt->name,
+	if (!digits(arg, &n) || n < opt->min || n > opt->max)
+		return err_set(err, -ERR_USAGE, "--%s '%s' is not a number from %llu to %llu", opt->name,
 			arg, (unsigned long long)opt->min, (unsigned long long)opt->max);
-		if (strchr(arg, '/'))
-			err_hint(err, "a COMMAND comes last: '-- %s'", arg);
-		return code;
-	}
 	*(uint64_t *)at = n;
 	return 0;
 }
@@ -649,7 +644,7 @@ const struct option_row option_table[] = {
 
 	/* Names of the last version. */
 	OLD(RECORD, 0, "tid", "TID", "if tid"),
-	OLD(RECORD, 'c', "cpu", "N", "if cpu"),
+	OLD(RECORD, 0, "cpu", "N", "if cpu"),
 	OLD(RECORD, 0, "comm", "NAME", "if comm"),
 	OLD(ON_SET, 0, "comm", "NAME", "if comm"),
 	OLD(RECORD, 0, "uid", "USER", "if uid"),
