@@ -7,7 +7,9 @@
  *
  * The frames of one call of the C function are recognized by address: each call has data
  * on the C stack, between the start and the end of its frame. If that data is missing or
- * not readable, the interpreter's frame remains.
+ * not readable, the interpreter's frame remains. Before 3.10 there is no such data, but
+ * one Python frame per call: if a complete stack has as many calls as Python has frames,
+ * they are in the same order. It has one more while the innermost call starts or returns.
  *
  * A walk does this in separate steps, because together they would not fit the 512 bytes
  * of stack.
@@ -328,6 +330,9 @@ static __always_inline void thread_look(struct walk *w, __u64 self)
 	}
 }
 
+/* Longest list of frames that is compared. */
+#define PYTHON_CHAIN 1024
+
 /*
  * 3.10: true if there are as many frames as calls with data on the C stack, so that no
  * call is just starting or returning.
@@ -337,13 +342,25 @@ static __always_inline bool chains_agree(struct walk *w, __u64 frame, __u64 cfra
 	/* the outermost belongs to the thread itself */
 	__u64 root = w->py.state + w->py.p.root_cframe;
 
-	for (int i = 0; i <= FSN_FRAMES_MAX; i++) {
+	for (int i = 0; i <= PYTHON_CHAIN; i++) {
 		if (cframe == root || !cframe || !frame)
 			return cframe == root && !frame;
 		cframe = python_word(w, cframe + w->py.p.outer_cframe);
 		frame = python_word(w, frame + w->py.p.previous);
 	}
 	return false;
+}
+
+/* FSN_PYTHON_COUNT: true if there are as many frames as calls. */
+static __always_inline bool calls_agree(struct walk *w, __u64 frame)
+{
+	__u32 cnt = 0;
+
+	for (int i = 0; i < PYTHON_CHAIN && frame; i++) {
+		frame = python_word(w, frame + w->py.p.previous);
+		cnt++;
+	}
+	return !frame && cnt == w->py.calls;
 }
 
 /* Finds the thread state. Not static, like all steps: verified once. */
@@ -357,7 +374,7 @@ __noinline int python_find(struct walk *w)
 		/* The same holds for the other frames of this walk. */
 		w->py.state = 1;
 		w->py.frame = w->py.cframe = 0;
-		w->py.step = PYTHON_FAIL;
+		w->py.step = w->py.total ? PYTHON_CALL : PYTHON_FAIL;
 		return 0;
 	}
 	at = python_word(w, w->py.state + w->py.p.frame);
@@ -367,7 +384,8 @@ __noinline int python_find(struct walk *w)
 	if (at && w->py.p.in_cframe >= 0)
 		at = python_word(w, at + w->py.p.in_cframe);
 	w->py.frame = at;
-	if (w->py.p.how == FSN_PYTHON_EACH && !chains_agree(w, at, w->py.cframe))
+	if ((w->py.p.how == FSN_PYTHON_EACH && !chains_agree(w, at, w->py.cframe)) ||
+		(w->py.total && !calls_agree(w, at)))
 		w->py.frame = w->py.cframe = 0;
 	w->py.step = PYTHON_CALL;
 	return 0;
@@ -378,29 +396,64 @@ __noinline int python_find(struct walk *w)
 /* Starts the replacement of the last frame, an interpreter's. */
 __noinline int python_begin(struct walk *w)
 {
-	__u64 native, base;
+	__u64 base;
 	__u32 file;
 	const struct fsn_python *p;
 
 	if (!fsn_walks_python || !w)
 		return 0;
-	native = w->frames[(w->cnt - 1) & FSN_FRAMES_MAX];
-	file = native >> FSN_FRAME_SHIFT;
-	base = w->py.at - (native & FSN_FRAME_OFFSET);
-	w->py.native = native;
+	file = w->frame >> FSN_FRAME_SHIFT;
+	base = w->py.at - (w->frame & FSN_FRAME_OFFSET);
+	w->py.native = w->frames[(w->cnt - 1) & FSN_FRAMES_MAX];
 	w->py.cnt = w->cnt;
 	w->py.with = w->hash;
 	w->py.step = w->py.state ? PYTHON_CALL : PYTHON_FIND;
-	if (w->py.state && w->py.base == base)
-		return 0;
-	p = bpf_map_lookup_elem(&fsn_pythons, &file);
-	if (!p || w->py.state) {
-		w->py.step = PYTHON_FAIL;
-		return 0;
+	if (w->py.base != base) {
+		p = bpf_map_lookup_elem(&fsn_pythons, &file);
+		if (!p || w->py.base) {
+			w->py.step = PYTHON_FAIL;
+			return 0;
+		}
+		w->py.p = *p;
+		w->py.base = base;
 	}
-	w->py.p = *p;
-	w->py.base = base;
+	if (w->py.p.how == FSN_PYTHON_COUNT) {
+		eval_count(w);
+		w->py.step = 0;
+	}
 	return 0;
+}
+
+/* FSN_PYTHON_COUNT: goes to the next call to replace. Returns the end of the walk after the last. */
+static __always_inline int python_next(struct walk *w)
+{
+	__u32 at;
+
+	if (!w->py.frame || w->py.done >= w->py.shown)
+		return w->py.end;
+	at = w->py.place[w->py.done++ & FSN_FRAMES_MAX];
+	w->py.native = w->frames[at & FSN_FRAMES_MAX];
+	w->cnt = at;
+	w->py.cnt = at + 1;
+	w->py.step = PYTHON_FRAME;
+	return 0;
+}
+
+/* Hashes the frames of a walk with counted calls. Returns its end, 0 if it has not ended. */
+__noinline int python_done(struct walk *w)
+{
+	__u64 hash = 0;
+
+	if (!fsn_walks_python || !w)
+		return 0;
+	add(&ctl.lost_python, w->py.shown - w->py.done);
+	if (!w->py.total)
+		return 0;
+	for (__u32 i = 0; i < FSN_FRAMES_MAX && i < w->py.total; i++)
+		hash = mixed(hash, w->frames[i]);
+	w->hash = hash;
+	w->cnt = w->py.total;
+	return w->py.end;
 }
 
 /* True if @addr is in the C frame that the walk has just left. */
@@ -414,6 +467,8 @@ __noinline int python_call(struct walk *w)
 {
 	if (!fsn_walks_python || !w)
 		return 0;
+	if (w->py.total)
+		return python_next(w);
 	w->py.step = PYTHON_FAIL;
 	if (w->py.p.how != FSN_PYTHON_SHIM) {
 		__u64 cframe = w->py.cframe;
@@ -437,7 +492,7 @@ static __always_inline void python_leave(struct walk *w)
 	w->cnt = w->py.cnt;
 	w->frames[(w->cnt - 1) & FSN_FRAMES_MAX] = w->py.native;
 	w->hash = w->py.with;
-	w->py.step = 0;
+	w->py.step = w->py.total ? PYTHON_CALL : 0;
 }
 
 /* PYTHON_FAIL: restores the interpreter's frame, and drops the cached thread state. */
@@ -489,6 +544,8 @@ static __always_inline void frame_push(struct walk *w)
 
 	if (w->py.p.how == FSN_PYTHON_EACH)
 		at = (__u32)at;
+	else if (w->py.p.how == FSN_PYTHON_COUNT)
+		at = (__u32)at >> 1;
 	else
 		at = (at - w->py.code - w->py.p.instructions) >> 1;
 	if (at > FSN_PYTHON_AT_NONE)
@@ -496,7 +553,7 @@ static __always_inline void frame_push(struct walk *w)
 	frame = FSN_FRAME_PYTHON << FSN_FRAME_SHIFT | w->py.number << FSN_PYTHON_CODE_SHIFT | at;
 	w->frames[w->cnt++ & FSN_FRAMES_MAX] = frame;
 	w->hash = mixed(w->hash, frame);
-	w->py.step = w->py.last ? 0 : PYTHON_FRAME;
+	w->py.step = w->py.total ? PYTHON_CALL : w->py.last ? 0 : PYTHON_FRAME;
 }
 
 __noinline int python_push(struct walk *w)
@@ -545,6 +602,7 @@ __noinline int python_frame(struct walk *w)
 	w->py.step = PYTHON_FAIL;
 	frame = w->py.frame;
 	bytes = w->py.p.frame_bytes;
+	w->py.frame = 0;
 	if (!frame || bytes > FSN_PYTHON_FRAME_BYTES ||
 		bpf_probe_read_user(w->py.words, bytes, (void *)frame))
 		return 0;

@@ -109,7 +109,9 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->hash = 0;
 	w->bytes = 0;
 	w->py.step = 0;
-	w->py.base = w->py.state = 0;
+	w->py.base = w->py.state = w->py.frame = 0;
+	w->py.calls = w->py.shown = w->py.done = w->py.beyond = w->py.total = 0;
+	w->py.guessed = 0;
 	w->made = 0;
 	w->have = HAVE_NOTHING;
 	w->cfi.step = CFI_IDLE;
@@ -159,6 +161,8 @@ static __always_inline int walk_out_cfi(struct walk *w, int end)
 		cfi_step(&w->cfi);
 		row_step(w);
 	}
+	if (fsn_walks_python && w->py.calls)
+		end = python_done(w);
 	if (end)
 		return end;
 	return w->cfi.step ? FSN_WALK_BOUND : FSN_WALK_DEEP;
@@ -171,6 +175,8 @@ static __always_inline int walk_out(struct walk *w, int end)
 		return walk_out_cfi(w, end);
 	for (int i = 0; i < WALK_STEPS && !end; i++)
 		end = fsn_walks_python && w->py.step ? python_step(w) : walk_step(w);
+	if (fsn_walks_python && w->py.calls)
+		end = python_done(w);
 	return end ? end : FSN_WALK_DEEP;
 }
 
@@ -520,6 +526,7 @@ __noinline __u64 cold_walk(__u32 i)
 	walk_begin(w, cold->start.pc, cold->start.sp, cold->start.fp);
 	if (w->ident == cold->ident) {
 		w->exact = cold->start.exact;
+		w->start.cnt = cold->start.cnt;
 		cold_kernel(cold, w);
 		end = walk_out(w, 0);
 		if (end == FSN_WALK_NO_PAGE && !cold->failed) {

@@ -68,6 +68,13 @@ struct python {
 	__u64 name, file, lines; /* addresses of the code object's members */
 	__u64 text_len, text_kind, text_bytes; /* of the name or the file name */
 	__u64 hashed;
+	/* FSN_PYTHON_COUNT: calls of the interpreter, and those among the walk's frames; */
+	__u32 calls, shown;
+	__u32 done;       /* number of the latter that were replaced or lost */
+	__u32 beyond;     /* frames that were only counted */
+	__u32 guessed;    /* frames may be missing: one was found by the frame pointer */
+	__u32 total, end; /* frames of the walk, and its end; .total 0: not at its end */
+	__u8 place[FSN_FRAMES_MAX + 1]; /* indices of these calls */
 	struct fsn_python p;
 	__u64 words[PYTHON_WORDS];
 	struct fsn_python_code made;
@@ -671,6 +678,23 @@ static __always_inline int frame_find(struct walk *w, __u64 at)
 	return end;
 }
 
+/* Maximum number of frames that are only counted. */
+#define WALK_BEYOND 3072
+
+/* True if the walk goes on without storing frames, to count all calls of the interpreter. */
+static __always_inline bool walk_counts(struct walk *w)
+{
+	return fsn_walks_python && w->py.calls && w->py.beyond++ < WALK_BEYOND;
+}
+
+/* Counts the call of the last frame, an interpreter's. */
+static __always_inline void eval_count(struct walk *w)
+{
+	w->py.calls++;
+	if (!w->py.beyond)
+		w->py.place[w->py.shown++ & FSN_FRAMES_MAX] = w->cnt - 1;
+}
+
 /* Stores one frame and moves to its caller. Returns 0 or the enum fsn_walk_end. */
 static __always_inline int walk_frame(struct walk *w)
 {
@@ -683,7 +707,7 @@ static __always_inline int walk_frame(struct walk *w)
 		if (!end)
 			rule_keep(w->at, w);
 	} else {
-		if (w->cnt >= FSN_FRAMES_MAX)
+		if (w->cnt >= FSN_FRAMES_MAX && !walk_counts(w))
 			return FSN_WALK_DEEP;
 		w->at = CODE_ADDR(w->pc) - !w->exact;
 		w->exact = 0;
@@ -701,18 +725,25 @@ static __always_inline int walk_frame(struct walk *w)
 		w->py.low = WALK_BEGIN(w);
 		w->py.hash = w->hash;
 	}
-	w->frames[w->cnt++ & FSN_FRAMES_MAX] = w->frame;
-	w->hash = ((w->hash ^ w->hash >> 32) ^ w->frame) * 0x9e3779b97f4a7c15ULL;
+	if (w->cnt < FSN_FRAMES_MAX) {
+		w->frames[w->cnt++ & FSN_FRAMES_MAX] = w->frame;
+		w->hash = ((w->hash ^ w->hash >> 32) ^ w->frame) * 0x9e3779b97f4a7c15ULL;
+	}
 	if (end)
 		return end;
 	end = step_out(w, w->row);
 	if (end)
 		return end;
+	if (fsn_walks_python && ROW_HOW(w->row) == FSN_UNWIND_NONE)
+		w->py.guessed = 1;
 	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
 		return FSN_WALK_LOST;
 	if (fsn_walks_python && ROW_IS_PYTHON(w->row)) {
 		w->py.at = w->at;
-		w->py.step = PYTHON_BEGIN;
+		if (w->py.calls && w->at - (w->frame & FSN_FRAME_OFFSET) == w->py.base)
+			eval_count(w);
+		else
+			w->py.step = PYTHON_BEGIN;
 	}
 	return 0;
 }
@@ -722,6 +753,20 @@ static __always_inline int walk_frame(struct walk *w)
 static __always_inline bool walk_has_turn(const struct walk *w)
 {
 	return !(fsn_cfi && w->cfi.step) && !(fsn_walks_python && w->py.step);
+}
+
+/* The end of a walk: now calls of the interpreter that were counted are replaced. */
+static __always_inline int walk_end(struct walk *w, int end)
+{
+	if (!fsn_walks_python || !w->py.calls)
+		return end;
+	w->py.total = w->cnt;
+	w->py.end = w->py.beyond ? FSN_WALK_DEEP : end;
+	w->py.step = PYTHON_CALL;
+	/* A missing call could hide that the innermost one, without callees, is starting. */
+	if (end == FSN_WALK_OUTERMOST && !(w->py.guessed && w->py.place[0] == w->start.cnt))
+		w->py.step = PYTHON_FIND;
+	return 0;
 }
 
 /* Some frames, while it is the walk's turn: 0, or how it ends. */
@@ -736,7 +781,7 @@ __noinline int walk_step(struct walk *w)
 			return 0;
 		end = walk_frame(w);
 		if (end)
-			return end;
+			return walk_end(w, end);
 	}
 	return 0;
 }

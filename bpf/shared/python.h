@@ -12,6 +12,8 @@ enum fsn_python_how {
 	FSN_PYTHON_ENTRY, /* 3.11: a flag in the outermost frame */
 	/* since 3.12: a frame without code on the C stack, after the outermost */
 	FSN_PYTHON_SHIM,
+	/* 3.8, 3.9: one frame per call, without data on the C stack: all calls are counted */
+	FSN_PYTHON_COUNT,
 };
 
 /* Offsets, from the start of the containing object. */

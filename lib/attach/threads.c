@@ -34,6 +34,9 @@ struct thread_names {
 	size_t cnt;
 };
 
+/* Stacks with calls of Python are walked further than shown, to count these. */
+#define WALK_MAX (FSN_FRAMES_MAX + 3072)
+
 struct thread_stacks {
 	struct engine *e;
 	bool lines;
@@ -43,7 +46,7 @@ struct thread_stacks {
 	struct thread_names *natives; /* of the last stack, */
 	char **names;                 /* and those of Python */
 	size_t native_cnt, name_cnt;
-	struct thread_frame frames[FSN_FRAMES_MAX];
+	struct thread_frame frames[WALK_MAX];
 	size_t cnt;
 	struct thread_frame *merged; /* the same with frames of Python */
 };
@@ -284,7 +287,7 @@ static void add_frame(struct thread_stacks *s, struct thread_file *file, uint64_
 	n->of = frame_names(file ? file->elf : NULL, file ? file->path : NULL, offset, s->lines,
 		&n->cnt);
 	s->native_cnt++;
-	for (size_t i = 0; i < n->cnt && s->cnt < FSN_FRAMES_MAX; i++)
+	for (size_t i = 0; i < n->cnt && s->cnt < WALK_MAX; i++)
 		s->frames[s->cnt++] = (struct thread_frame) { .name = n->of[i].name,
 			.text = n->of[i].text, .file = file ? file->path : NULL,
 			.offset = offset, .source = n->of[i].source, .line = n->of[i].line,
@@ -319,7 +322,7 @@ static enum fsn_walk_end step(struct thread_walk *w)
 	uint64_t offset = map ? at - map->start + map->offset : at;
 	enum fsn_walk_end end;
 
-	if (w->s->cnt == FSN_FRAMES_MAX)
+	if (w->s->cnt >= (w->python ? WALK_MAX : FSN_FRAMES_MAX))
 		return FSN_WALK_DEEP;
 	if (w->pc < 4096)
 		return FSN_WALK_OUTERMOST;
@@ -355,7 +358,7 @@ static bool python_agrees(const struct thread_stacks *s, const struct python_sta
 		native += is_eval(&s->frames[i]);
 	for (size_t i = 0; i < py->cnt; i++)
 		calls += py->frames[i].first;
-	return end == FSN_WALK_OUTERMOST ? native == calls : native <= calls;
+	return end == FSN_WALK_OUTERMOST ? native == calls : !py->counted && native <= calls;
 }
 
 /*
@@ -373,7 +376,7 @@ static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end
 		return;
 	free(s->merged);
 	s->merged = xcalloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
-	for (size_t i = 0; i < s->cnt; i++) {
+	for (size_t i = 0; i < s->cnt && i < FSN_FRAMES_MAX; i++) {
 		bool in_python = is_eval(&s->frames[i]) && py.frames[at].name;
 
 		if (!in_python)
@@ -402,6 +405,7 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	struct fsn_thread at = {}, again = {};
 	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
 	enum fsn_walk_end end = 0;
+	bool is_deep;
 	int code = look_at(s, tid, &at);
 
 	if (!code)
@@ -414,11 +418,12 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	stack_done(s);
 	while (!end)
 		end = step(&w);
-	*ret_frames = s->frames;
+	is_deep = s->cnt > FSN_FRAMES_MAX;
 	if (w.python)
 		python_merge(&w, tid, end);
-	if (s->merged)
-		*ret_frames = s->merged;
+	if (is_deep && !s->merged)
+		s->cnt = FSN_FRAMES_MAX;
+	*ret_frames = s->merged ? s->merged : s->frames;
 	code = look_at(s, tid, &again);
 	if (!code &&
 		(again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
@@ -426,7 +431,7 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	if (code)
 		return code;
 	*ret_cnt = s->cnt;
-	*ret_end = end;
+	*ret_end = is_deep ? FSN_WALK_DEEP : end;
 	return 0;
 }
 

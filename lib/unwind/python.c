@@ -42,6 +42,24 @@ static const struct fsn_python python_3_10 = { .interpreters = 32,
 	.type = 8,
 	.ascii = 48,
 	.compact = 72 };
+/* The same is true of 3.9. */
+static const struct fsn_python python_3_8 = { .interpreters = 32,
+	.threads = 8,
+	.next_thread = 8,
+	.thread = 176,
+	.frame = 24,
+	.in_cframe = -1,
+	.how = FSN_PYTHON_COUNT,
+	.code = 32,
+	.previous = 24,
+	.at = 104,
+	.file = 104,
+	.name = 112,
+	.lines = 120,
+	.first_line = 40,
+	.type = 8,
+	.ascii = 48,
+	.compact = 72 };
 static const struct fsn_python python_3_11 = { .interpreters = 40,
 	.threads = 16,
 	.next_thread = 8,
@@ -194,16 +212,20 @@ static int layout_from_debug_offsets(const struct elf_file *elf, uint64_t runtim
 	return 0;
 }
 
-/* 3.10 has its version only in its name: "python3.10", "libpython3.10.so.1.0". */
-static bool is_3_10(const struct elf_file *elf)
+/* Up to 3.10 the version is only in the name: "python3.10", "libpython3.10.so.1.0". */
+static unsigned int named_minor(const struct elf_file *elf)
 {
 	const struct elf_info *info = elf_file_info(elf);
-	const char *slash = strrchr(info->path, '/');
+	const char *slash = strrchr(info->path, '/'), *name;
+	unsigned long minor = 0;
 
-	return strstr(*info->soname ? info->soname
+	name = strstr(*info->soname ? info->soname
 			: slash     ? slash
 				    : info->path,
-		"python3.10");
+		"python3.");
+	if (name)
+		minor = strtoul(name + strlen("python3."), NULL, 10);
+	return minor <= 10 ? (unsigned int)minor : 0;
 }
 
 static unsigned int minor_of(const struct elf_file *elf)
@@ -212,7 +234,7 @@ static unsigned int minor_of(const struct elf_file *elf)
 
 	if (!read_file(elf, elf_file_dynamic_addr(elf, "Py_Version"), &version,
 		    sizeof(version)))
-		return is_3_10(elf) ? 10 : 0;
+		return named_minor(elf);
 	return version >> 24 == 3 ? version >> 16 & 255 : 0;
 }
 
@@ -244,6 +266,10 @@ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout
 	int code = 0;
 
 	switch (minor) {
+	case 8:
+	case 9:
+		l = python_3_8;
+		break;
 	case 10:
 		l = python_3_10;
 		break;
@@ -426,6 +452,21 @@ static unsigned int line_of(const uint8_t *t, size_t size, int64_t line, uint64_
 	return 0;
 }
 
+/* By the table of 3.8 and 3.9 (Objects/lnotab_notes.txt). */
+static unsigned int line_of_3_8(
+	const uint8_t *t, size_t size, int64_t line, uint64_t offset)
+{
+	uint64_t from = 0;
+
+	for (size_t i = 0; i + 1 < size; i += 2) {
+		from += t[i];
+		if (offset < from)
+			break;
+		line += (int8_t)t[i + 1];
+	}
+	return line < 0 ? 0 : (unsigned int)line;
+}
+
 /* By the table of 3.10 (Objects/lnotab_notes.txt). */
 static unsigned int line_of_3_10(
 	const uint8_t *t, size_t size, int64_t line, uint64_t offset)
@@ -450,6 +491,8 @@ unsigned int python_line(
 	/* Before the first instruction. */
 	if (at >= 2ULL * FSN_PYTHON_AT_NONE)
 		return (unsigned int)first;
+	if (minor < 10)
+		return line_of_3_8(table, size, first, at);
 	return minor == 10 ? line_of_3_10(table, size, first, at)
 			   : line_of(table, size, first, at);
 }
@@ -531,9 +574,9 @@ static unsigned int line_at(const struct python *py, uint64_t frame, uint64_t co
 	if (!read_at(py, table + 32, bytes, size))
 		return 0;
 	at = word_at(py, frame + py->l.at) - (code + py->l.instructions);
-	if (py->l.how == FSN_PYTHON_EACH)
+	if (py->l.minor <= 10)
 		at = read_at(py, frame + py->l.at, &instruction, sizeof(instruction))
-			? 2 * (uint64_t)instruction
+			? (py->l.minor == 10 ? 2 : 1) * (uint64_t)instruction
 			: UINT64_MAX;
 	return python_line(py->l.minor, bytes, size, first, at);
 }
@@ -635,9 +678,8 @@ static int add(const struct python *py, struct python_stack *s, uint64_t frame)
 		return 0;
 	}
 	/* In 3.11 the field says whether it is the first frame; before 3.11, each frame is. */
-	return add_code(
-		py, s, frame, code,
-		py->l.how == FSN_PYTHON_ENTRY ? owner == 1 : py->l.how == FSN_PYTHON_EACH);
+	return add_code(py, s, frame, code,
+		py->l.how == FSN_PYTHON_ENTRY ? owner == 1 : py->l.minor <= 10);
 }
 
 int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf, uint64_t bias,
@@ -647,7 +689,7 @@ int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf, uint64_t
 	int ret = python_open(elf, bias, &py);
 	uint64_t state, frame;
 
-	*ret_stack = (struct python_stack) {};
+	*ret_stack = (struct python_stack) { .counted = py.l.how == FSN_PYTHON_COUNT };
 	if (ret)
 		return ret;
 	state = thread_state(&py, proc_own_number("/proc", pid, tid));

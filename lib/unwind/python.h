@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Python frames, from the interpreter: CPython 3.10 to 3.14. */
+/* Python frames, from the interpreter: CPython 3.8 to 3.14. */
 #ifndef FUNCSNOOP_UNWIND_PYTHON_H
 #define FUNCSNOOP_UNWIND_PYTHON_H
 
@@ -59,6 +59,7 @@ struct python_frame {
 struct python_stack {
 	struct python_frame *frames; /* innermost first */
 	size_t cnt;
+	bool counted; /* they are of the native calls only if there are as many of these */
 };
 
 /*

@@ -53,6 +53,25 @@ static void check_parts(void)
 	elf_file_free(elf);
 }
 
+/* Of 3.8: two lines after 6 bytes, then 300 after 200, and 10 back after 4. */
+static const uint8_t lines[] = { 6, 2, 200, 127, 0, 127, 0, 46, 4, (uint8_t)-10 };
+
+static void check_lines(void)
+{
+	static const struct {
+		uint64_t at;
+		unsigned int line;
+	} wanted[] = { { UINT64_MAX, 5 }, { 0, 5 }, { 4, 5 }, { 6, 7 }, { 204, 7 }, { 206, 307 },
+		{ 208, 307 }, { 210, 297 }, { 4000, 297 } };
+	size_t right = 0, cnt = sizeof(wanted) / sizeof(*wanted);
+
+	for (size_t i = 0; i < cnt; i++)
+		right += python_line(9, lines, sizeof(lines), 5, wanted[i].at) == wanted[i].line;
+	ok(right == cnt, "lines of 3.8 and 3.9 are Python's");
+	ok(!python_line(8, (const uint8_t *)"\x02\x9c", 2, 5, 4) && python_line(8, NULL, 0, 5, 4) == 5,
+		"no line is negative, and without a table it is the first");
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -71,5 +90,6 @@ int main(void)
 	is_cut(two, 5, 3, 2, false, "a\xe2\x82\xac...", "a character is not divided");
 	is_cut("abcd", 4, 4, 3, false, NULL, "no characters have three bytes");
 	check_parts();
+	check_lines();
 	return tap_done();
 }
