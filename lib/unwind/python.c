@@ -336,9 +336,84 @@ static void mark(struct unwind_rows *r, uint64_t from, uint64_t to)
 		r->rows[i].how |= FSN_UNWIND_PYTHON;
 }
 
+/* Returns the values that apply in the largest part of [from, to). */
+static struct fsn_unwind_row main_row(const struct unwind_rows *r, uint64_t from, uint64_t to)
+{
+	struct fsn_unwind_row most = {};
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < r->cnt && r->rows[i].offset < to; i++) {
+		uint64_t end = i + 1 < r->cnt && r->rows[i + 1].offset < to
+			? r->rows[i + 1].offset
+			: to;
+		uint64_t begin = r->rows[i].offset < from ? from : r->rows[i].offset;
+
+		if (end <= begin || end - begin <= bytes)
+			continue;
+		bytes = end - begin;
+		most = r->rows[i];
+	}
+	return most;
+}
+
+static bool is_alike(const struct fsn_unwind_row *a, const struct fsn_unwind_row *b)
+{
+	return (a->how & FSN_UNWIND_HOW) == (b->how & FSN_UNWIND_HOW) && a->fp == b->fp &&
+		a->cfa == b->cfa;
+}
+
+/* True if a jump with 32 bits, as compilers use to cold parts, of @func goes to [from, to). */
+static bool jumps_to(
+	const struct elf_file *elf, const struct elf_func *func, uint64_t from, uint64_t to)
+{
+	size_t left;
+	const uint8_t *code = elf_file_bytes(elf, func->addr, &left);
+
+	for (size_t i = 0; code && i + 6 <= left && i + 6 <= func->size; i++) {
+		size_t at = i + 1 + (code[i] == 0x0f);
+		int32_t by;
+
+		if (code[i] != 0xe9 && (code[i] != 0x0f || code[i + 1] >> 4 != 8))
+			continue;
+		memcpy(&by, &code[at], sizeof(by));
+		if (func->addr + at + 4 + (uint64_t)(int64_t)by - from < to - from)
+			return true;
+	}
+	return false;
+}
+
+/* In a stripped file, the cold part of @func has no name, but the same frame at its start. */
+static void mark_nameless(
+	struct elf_file *elf, struct unwind_rows *rows, const struct elf_func *func)
+{
+	struct fsn_unwind_row frame = main_row(rows, func->offset, func->offset + func->size);
+	struct plan_image image;
+	unsigned int alike = 0;
+	size_t row = 0;
+	uint64_t from;
+
+	if (!frame.how || elf_file_image(elf, &image, NULL))
+		return;
+	for (size_t i = 0; i < image.fde_cnt && alike < EVALS_MAX; i++) {
+		const struct plan_fde *fde = &image.fdes[i];
+
+		if (!fde->framed || elf_file_func_at(elf, fde->start) ||
+			elf_file_addr_to_offset(elf, fde->start, &from))
+			continue;
+		/* Both are sorted. */
+		while (row + 1 < rows->cnt && rows->rows[row + 1].offset <= from)
+			row++;
+		if (!is_alike(&rows->rows[row], &frame))
+			continue;
+		alike++;
+		if (jumps_to(elf, func, fde->start, fde->end))
+			mark(rows, from, from + fde->end - fde->start);
+	}
+}
+
 void python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 {
-	const struct elf_func *funcs;
+	const struct elf_func *funcs, *first = NULL;
 	size_t cnt, marked = 0;
 
 	if (elf_file_funcs(elf, &funcs, &cnt, NULL))
@@ -348,8 +423,11 @@ void python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 		if (funcs[i].in_code && funcs[i].size &&
 			python_is_eval(funcs[i].names[0].name)) {
 			mark(rows, funcs[i].offset, funcs[i].offset + funcs[i].size);
-			marked++;
+			if (!marked++)
+				first = &funcs[i];
 		}
+	if (first)
+		mark_nameless(elf, rows, first);
 }
 
 /* --- texts --------------------------------------------------------------------------------------- */

@@ -53,6 +53,41 @@ static void check_parts(void)
 	elf_file_free(elf);
 }
 
+#if defined(__x86_64__)
+/* The interpreter's function, then its cold part and that of another function. */
+static const char cold[] =
+	".globl " PYTHON_EVAL "\n.type " PYTHON_EVAL ", %function\n" PYTHON_EVAL ": .cfi_startproc\n"
+	"sub $0x100,%rsp\n.cfi_adjust_cfa_offset 0x100\n.byte 0x0f, 0x82\n.long 1f - . - 4\n"
+	".skip 64,0x90\n.cfi_endproc\n"
+	".size " PYTHON_EVAL ", . - " PYTHON_EVAL "\n"
+	".cfi_startproc\n.cfi_def_cfa_offset 0x108\n.skip 32,0x90\n1: nop\n.cfi_endproc\n"
+	".cfi_startproc\n.cfi_def_cfa_offset 0x108\n.skip 16,0x90\n.cfi_endproc\n";
+
+static void check_cold(void)
+{
+	_cleanup_unwind_rows_ struct unwind_rows rows = {};
+	struct elf_file *elf = NULL;
+	uint64_t bytes = 0;
+	int code;
+
+	scratch_file("cold.s", cold, strlen(cold));
+	scratch_run("cc -shared -nostdlib -Wl,-znoexecstack cold.s -o cold && strip cold");
+	code = elf_file_open(scratch("cold"), &elf, NULL);
+	if (!code)
+		code = unwind_rows_read(elf, &rows, NULL);
+	if (!code)
+		python_rows_mark(elf, &rows);
+	for (size_t i = 0; i + 1 < rows.cnt; i++)
+		if (rows.rows[i].how & FSN_UNWIND_PYTHON)
+			bytes += rows.rows[i + 1].offset - rows.rows[i].offset;
+	/* two instructions have 7 and 6 bytes, and the row before the first has another frame */
+	ok(!code && bytes == 7 + 6 + 64 + 33, "in a stripped file, the function's cold part is marked");
+	elf_file_free(elf);
+}
+#else
+static void check_cold(void) { }
+#endif
+
 /* Of 3.8: two lines after 6 bytes, then 300 after 200, and 10 back after 4. */
 static const uint8_t lines[] = { 6, 2, 200, 127, 0, 127, 0, 46, 4, (uint8_t)-10 };
 
@@ -90,6 +125,7 @@ int main(void)
 	is_cut(two, 5, 3, 2, false, "a\xe2\x82\xac...", "a character is not divided");
 	is_cut("abcd", 4, 4, 3, false, NULL, "no characters have three bytes");
 	check_parts();
+	check_cold();
 	check_lines();
 	return tap_done();
 }
