@@ -169,5 +169,5 @@ two='["two_calls",10]' two_locks='["two_lock",10],["two_zeros+0x1f40",10]'
 		fsn stats c --reset
 	done
 	fsn detach c
-	umount at
+	umount -l at
 }

@@ -212,3 +212,33 @@ killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
 @test "detach: terminated while it removes probes, it leaves none" {
 	killed_while_closing TERM session return 10
 }
+
+# Since 6.13 the kernel waits for them when it frees a link of any group.
+@test "detach, run: do not wait for the calls of other groups that are in progress" {
+	need_tool cc
+	cc -O1 -x c -o "$BATS_TEST_TMPDIR/own" - <<-'END'
+		#include <stdio.h>
+		#include <unistd.h>
+		__attribute__((noinline)) void often(void) { __asm__ volatile(""); }
+		__attribute__((noinline)) void other(void) { __asm__ volatile(""); }
+		__attribute__((noinline)) void whole(void)
+		{
+			puts("ready");
+			fflush(stdout);
+			for (int i = 0; i < 60000; i++, usleep(1000))
+				often();
+			other();
+		}
+		int main(void) { whole(); return 0; }
+	END
+	fsn attach b "$BATS_TEST_TMPDIR/own:often" "$BATS_TEST_TMPDIR/own:whole" --exit return
+	start_bg own "$BATS_TEST_TMPDIR/own"
+	wait_line own ready
+	fsn attach a "$BATS_TEST_TMPDIR/own:other"
+	capture timeout -s KILL 20 "$FUNCSNOOP" detach a
+	capture timeout -s KILL 20 "$FUNCSNOOP" run -d 0.1 "$BATS_TEST_TMPDIR/own:other"
+	fsn stats b --json
+	assert_json '.[0].functions[] | select(.name == "whole") | .in_flight' 1
+	stop_bg own
+	fsn detach b
+}

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,10 +279,7 @@ struct handing {
 struct old_link {
 	int fd;    /* -1: not replaced */
 	bool ends; /* it has probes of returns only */
-	bool closing;
-	bool synced; /* the kernel has waited for programs that see it */
-	pid_t tid; /* of .thread, when it runs */
-	pthread_t thread;
+	struct link_closing closing;
 };
 
 static unsigned int turn_of(const struct link_multi_info *link)
@@ -404,67 +400,23 @@ static int replace_link(
 	return code;
 }
 
-static void *close_old(void *arg)
-{
-	struct old_link *old = arg;
-
-	__atomic_store_n(&old->tid, gettid(), __ATOMIC_RELAXED);
-	close(old->fd);
-	return NULL;
-}
-
 static void start_closing(struct old_link *old, size_t cnt, bool ends)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		if (old[i].fd < 0 || old[i].ends != ends)
-			continue;
-		old[i].closing = !pthread_create(&old[i].thread, NULL, close_old, &old[i]);
-		if (!old[i].closing)
-			close(old[i].fd);
+		if (old[i].fd >= 0 && old[i].ends == ends)
+			link_closing_start(&old[i].closing, old[i].fd);
 	}
-}
-
-enum closed { OPEN, UNPROBED, UNUSED, CLOSED };
-
-/*
- * How far the close of @old is. The kernel removes its probes, waits for programs that run (UNPROBED),
- * and then until no call is in progress whose return it has hijacked (UNUSED), which can take long
- * (bpf_uprobe_unregister(), kernel/trace/bpf_trace.c; uprobe_unregister_sync(), since 6.13).
- */
-static enum closed how_closed(struct old_link *old)
-{
-	pid_t tid = __atomic_load_n(&old->tid, __ATOMIC_RELAXED);
-	_cleanup_close_ int fd = -1;
-	char path[64], stack[4096];
-	ssize_t n = 0;
-
-	if (old->closing && !pthread_tryjoin_np(old->thread, NULL))
-		old->closing = false;
-	if (!old->closing)
-		return CLOSED;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stack", tid);
-	if (tid)
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, stack, sizeof(stack) - 1);
-	stack[n > 0 ? n : 0] = '\0';
-	old->synced |= strstr(stack, "rcu_tasks") != NULL;
-	if (old->synced && strstr(stack, "synchronize_srcu"))
-		return UNUSED;
-	return strstr(stack, "uprobe_unregister_sync") ||
-		(strstr(stack, "synchronize_srcu") && !strstr(stack, "uprobe_unregister"))
-		? UNPROBED : OPEN;
 }
 
 /* Waits until links with or without entries, as @ends says, are as @far closed. Not longer than @most_ns. */
 static void await_closed(
-	struct old_link *old, size_t cnt, bool ends, enum closed far, uint64_t most_ns)
+	struct old_link *old, size_t cnt, bool ends, enum link_closing_state far, uint64_t most_ns)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
 	size_t i = 0;
 
 	while (i < cnt && ns_until(until)) {
-		if (old[i].ends != ends || how_closed(&old[i]) >= far)
+		if (old[i].fd < 0 || old[i].ends != ends || link_closing_state(&old[i].closing) >= far)
 			i++;
 		else
 			sleep_ns(MS_NS / 2);
@@ -501,18 +453,18 @@ static int close_others(struct old_link *old, size_t cnt, int keep)
 static void close_links(struct old_link *old, size_t cnt, int peer)
 {
 	start_closing(old, cnt, true);
-	await_closed(old, cnt, true, UNPROBED, RETURNS_NS);
+	await_closed(old, cnt, true, CLOSING_UNPROBED, RETURNS_NS);
 	start_closing(old, cnt, false);
-	await_closed(old, cnt, false, UNPROBED, ENTRIES_NS);
+	await_closed(old, cnt, false, CLOSING_UNPROBED, ENTRIES_NS);
 	if (peer >= 0)
 		(void)!send(peer, "", 1, MSG_NOSIGNAL);
-	await_closed(old, cnt, true, UNUSED, RETURNS_NS);
-	await_closed(old, cnt, false, UNUSED, ENTRIES_NS);
+	await_closed(old, cnt, true, CLOSING_UNUSED, RETURNS_NS);
+	await_closed(old, cnt, false, CLOSING_UNUSED, ENTRIES_NS);
 	if (peer >= 0)
 		close(peer);
 	for (size_t i = 0; i < cnt; i++)
-		if (old[i].closing)
-			pthread_join(old[i].thread, NULL);
+		if (old[i].fd >= 0)
+			link_closing_end(&old[i].closing);
 }
 
 static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)

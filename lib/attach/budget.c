@@ -246,7 +246,7 @@ static void list_batch(const struct stage *s, const struct probe_list *list, con
 static void batch_unlink(struct batch *b)
 {
 	while (b->fd_cnt)
-		close(b->fd[--b->fd_cnt]);
+		link_close(b->fd[--b->fd_cnt]);
 	free(b->fd);
 	b->fd = NULL;
 }

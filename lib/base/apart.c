@@ -18,7 +18,8 @@
 #include "base/apart.h"
 #include "base/util.h"
 
-#define POLL_MS 2
+#define POLL_MS    2
+#define EXIT_POLLS 5 /* after which the child is left to the kernel */
 
 static volatile sig_atomic_t stop;
 static pid_t parent_pid; /* 0: not in a helper process */
@@ -54,7 +55,7 @@ void apart_free(void *mem, size_t size)
 }
 
 /* Blocks all signals except SIGTERM, which the kernel sends when the parent dies. */
-static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
+static void child_main(pid_t parent, void (*fn)(void *arg), void *arg, bool *done)
 {
 	const struct sigaction action = { .sa_handler = on_parents_death };
 	sigset_t term;
@@ -70,18 +71,23 @@ static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() == parent)
 		fn(arg);
+	/* A thread that still closes a link, as in link_close(), holds the process. */
+	close_range(0, ~0U, 0);
+	__atomic_store_n(done, true, __ATOMIC_SEQ_CST);
 	_exit(0);
 }
 
-static void wait_for(pid_t child, void (*tick)(void *arg), void *arg)
+static void wait_for(pid_t child, void (*tick)(void *arg), void *arg, const bool *done)
 {
+	int left = EXIT_POLLS;
 	pid_t pid;
 
 	/* ECHILD: SIGCHLD is ignored, and the child has exited. */
-	while ((pid = waitpid(child, NULL, WNOHANG)) == 0 || (pid < 0 && errno == EINTR)) {
+	while (left && ((pid = waitpid(child, NULL, WNOHANG)) == 0 || (pid < 0 && errno == EINTR))) {
 		if (tick)
 			tick(arg);
 		sleep_ms(POLL_MS);
+		left -= __atomic_load_n(done, __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -100,6 +106,7 @@ int apart_thread(pthread_t *ret_thread, void *(*fn)(void *arg), void *arg)
 void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *tick_arg)
 {
 	pid_t self = getpid(), child;
+	bool *done = apart_alloc(sizeof(*done));
 	sigset_t all, before;
 
 	sigfillset(&all);
@@ -107,10 +114,11 @@ void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (!child)
-		child_main(self, fn, arg);
+		child_main(self, fn, arg, done);
 	if (child < 0)
 		fn(arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (child > 0)
-		wait_for(child, tick, tick_arg);
+		wait_for(child, tick, tick_arg, done);
+	apart_free(done, sizeof(*done));
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /*
- * Runs @fn(@arg) in a child and waits for it. Signals and kills of the command's process group do
+ * Runs @fn(@arg) in a child and waits until it returns. Signals and kills of the command's process group do
  * not reach the child. If the command dies, @fn must return as soon as possible: see apart_stop().
  *
  * Only memory of apart_alloc() is shared: the caller sees what @fn wrote there, even if the child

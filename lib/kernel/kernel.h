@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_KERNEL_KERNEL_H
 #define FUNCSNOOP_KERNEL_KERNEL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -165,6 +166,46 @@ struct link_multi_info {
  */
 int link_get_multi(int fd, struct link_multi_info *ret_info);
 void link_multi_info_done(struct link_multi_info *info);
+
+/* --- closing links --------------------------------------------------------------------------- */
+
+/*
+ * How far a close of the last descriptor of an unpinned link is. The kernel removes the probes, waits
+ * for programs that run, and since 6.13 then for each thread with a call in progress whose return any
+ * group probes, until that returns or the thread has made no other such call for 100 ms (ri_timer(),
+ * kernel/events/uprobes.c): that can be for ever, with one inside main.
+ */
+enum link_closing_state {
+	CLOSING_PROBED,
+	CLOSING_UNPROBED, /* there are no breakpoints */
+	CLOSING_UNUSED,	  /* the programs have run for the last time */
+	CLOSING_ENDED,
+};
+
+struct link_closing {
+	int fd;
+	bool runs;   /* .thread closes the link; else it is closed */
+	bool synced; /* the kernel has waited for programs */
+	pid_t tid;   /* of .thread, when it runs */
+	pthread_t thread;
+};
+
+/*
+ * Closes link @fd in a thread. A process that is killed before CLOSING_UNPROBED leaves breakpoints,
+ * so do this in a process of apart_run(). Without CAP_SYS_ADMIN only the first and the last state are
+ * seen.
+ */
+void link_closing_start(struct link_closing *c, int fd);
+enum link_closing_state link_closing_state(struct link_closing *c);
+
+/* Waits until the link is closed. */
+void link_closing_end(struct link_closing *c);
+
+/*
+ * Closes a link and waits for that, but not longer than 2 s after CLOSING_UNUSED: then it returns
+ * false, and a thread waits for the end.
+ */
+bool link_close(int fd);
 
 /* --- pages of files --------------------------------------------------------------------------- */
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Links by bpf(2) itself where libbpf 1.1 has no call for them.
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/alloc.h"
+#include "base/apart.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "kernel/kernel.h"
@@ -25,6 +31,10 @@ struct link_create_multi {
 };
 
 #define MULTI_RETURN 1U /* BPF_F_UPROBE_MULTI_RETURN */
+
+#define NSEC 1000000000L
+#define CLOSING_POLL_NS 2000000L
+#define UNUSED_NS	(2 * NSEC) /* the file of a link's probes is held longer than its programs run */
 
 #define PERF_SEMAPHORE_SHIFT 32 /* PERF_UPROBE_REF_CTR_OFFSET_SHIFT, kernel/events/core.c */
 
@@ -390,9 +400,85 @@ int link_pass(const struct link_probes *probes)
 		code = multi ? link_multi(prog, LINK_TYPE_UPROBE_MULTI, false, probes, 0, &fd,
 				       NULL)
 			     : link_perf(prog, false, probes, i, 0, &fd, NULL);
-		fd = close_fd(fd);
+		if (!code)
+			link_close(TAKE_FD(fd));
 	}
 	return code;
+}
+
+/* --- closing links --------------------------------------------------------------------------- */
+
+static void *close_in_thread(void *arg)
+{
+	struct link_closing *c = arg;
+
+	__atomic_store_n(&c->tid, gettid(), __ATOMIC_RELAXED);
+	close(c->fd);
+	return NULL;
+}
+
+void link_closing_start(struct link_closing *c, int fd)
+{
+	*c = (struct link_closing) { .fd = fd };
+	c->runs = !apart_thread(&c->thread, close_in_thread, c);
+	if (!c->runs)
+		close(fd);
+}
+
+enum link_closing_state link_closing_state(struct link_closing *c)
+{
+	pid_t tid = __atomic_load_n(&c->tid, __ATOMIC_RELAXED);
+	_cleanup_close_ int fd = -1;
+	char path[64], stack[4096];
+	ssize_t n = 0;
+
+	if (c->runs && !pthread_tryjoin_np(c->thread, NULL))
+		c->runs = false;
+	if (!c->runs)
+		return CLOSING_ENDED;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stack", tid);
+	if (tid)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, stack, sizeof(stack) - 1);
+	stack[n > 0 ? n : 0] = '\0';
+	/* bpf_uprobe_unregister(), kernel/trace/bpf_trace.c; uprobe_unregister_sync(), since 6.13 */
+	c->synced |= strstr(stack, "rcu_tasks") != NULL;
+	if (c->synced && strstr(stack, "synchronize_srcu"))
+		return CLOSING_UNUSED;
+	return strstr(stack, "uprobe_unregister_sync") ||
+		(strstr(stack, "synchronize_srcu") && !strstr(stack, "uprobe_unregister"))
+		? CLOSING_UNPROBED : CLOSING_PROBED;
+}
+
+void link_closing_end(struct link_closing *c)
+{
+	if (c->runs)
+		pthread_join(c->thread, NULL);
+	c->runs = false;
+}
+
+bool link_close(int fd)
+{
+	struct link_closing *c = xcalloc(1, sizeof(*c));
+	uint64_t unused_until = 0;
+	enum link_closing_state state;
+	struct timespec until;
+
+	link_closing_start(c, fd);
+	while ((state = link_closing_state(c)) != CLOSING_ENDED) {
+		if (state == CLOSING_UNUSED && !unused_until)
+			unused_until = clock_ns(CLOCK_MONOTONIC) + UNUSED_NS;
+		if (unused_until && !ns_until(unused_until))
+			return false;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += CLOSING_POLL_NS;
+		until.tv_sec += until.tv_nsec / NSEC;
+		until.tv_nsec %= NSEC;
+		c->runs = pthread_timedjoin_np(c->thread, NULL, &until);
+	}
+	free(c);
+	return true;
 }
 
 /* As in struct bpf_link_info: uprobe_multi, since 6.8. */

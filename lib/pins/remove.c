@@ -435,6 +435,7 @@ struct closing {
 	size_t cnt, big_cnt;
 	size_t next_big, next, done;
 	int code;
+	bool unfinished; /* the kernel still frees some */
 	bool unpinned[];
 };
 
@@ -449,7 +450,8 @@ static void close_from(struct closing *c, size_t *next, size_t end)
 			__atomic_store_n(&c->code, -errno, __ATOMIC_SEQ_CST);
 		else
 			c->unpinned[i] = true;
-		close_fd(TAKE_FD(fd));
+		if (fd >= 0 && !link_close(TAKE_FD(fd)))
+			__atomic_store_n(&c->unfinished, true, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&c->done, 1, __ATOMIC_SEQ_CST);
 	}
 }
@@ -509,13 +511,14 @@ DEFINE_ORDER(compare_probes, struct link_pin, FALLING(info.probes))
 
 /*
  * Unpins and closes @pins[@cnt] of the directory @dir_fd, fills in their .info, and sorts them.
- * When it returns, all links are gone that no other process holds. After an error or the death of
- * the caller some links are still pinned, but none is partly closed. @progress may be NULL.
+ * When it returns, all links are gone that no other process holds; the kernel has not yet freed the
+ * programs of some if *@ret_unfinished. After an error or the death of the caller some links are still
+ * pinned, but none is partly closed. @progress may be NULL.
  *
  * Returns 0, -errno of an unpin that failed, or -EINTR.
  */
 static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_progress_fn progress,
-	void *arg)
+	void *arg, bool *ret_unfinished)
 {
 	size_t size = sizeof(struct closing) + cnt * sizeof(bool);
 	struct closing *c = apart_alloc(size);
@@ -538,6 +541,7 @@ static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_prog
 	for (size_t i = 0; i < cnt; i++)
 		pins[i].unpinned = c->unpinned[i];
 	code = c->code ? c->code : c->done < cnt ? -EINTR : 0;
+	*ret_unfinished |= c->unfinished;
 	apart_free(c, size);
 	return code;
 }
@@ -578,6 +582,7 @@ static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id
 
 struct removal {
 	struct idlist links, progs, maps;
+	bool unfinished; /* the kernel keeps programs and maps longer: see enum link_closing_state */
 };
 
 typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
@@ -642,7 +647,7 @@ static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress
 	int code = for_each_pin(dir_fd, "link_", add_pin, &pins);
 
 	if (!code && pins.cnt)
-		code = links_close(dir_fd, pins.pin, pins.cnt, progress, arg);
+		code = links_close(dir_fd, pins.pin, pins.cnt, progress, arg, &r->unfinished);
 	for (size_t i = 0; i < pins.cnt; i++) {
 		const struct link_pin *pin = &pins.pin[i];
 
@@ -680,7 +685,7 @@ static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg
 			idlist_prune(&r->maps, bpf_map_get_next_id);
 			held_ms += pause_ms;
 		}
-		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
+		if (!r->links.cnt && (r->unfinished || (!r->progs.cnt && !r->maps.cnt)))
 			return 0;
 		sleep_ms(pause_ms);
 		/* The kernel needs minutes for one link per probe, so polling must be cheap. */
