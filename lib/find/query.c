@@ -817,8 +817,12 @@ bool resolve_hint_file(struct resolver *r, const struct arg *a)
 	__cleanup(objects_done) struct objects files = {};
 	const char *name = a->req->func;
 
-	if (a->lib || a->regex || a->patterned || !r->finder || libfind_get(r->finder, name, &files, NULL))
+	if (a->lib || a->regex || a->patterned || !r->finder)
 		return false;
+	if (libfind_get(r->finder, name, &files, NULL)) {
+		libfind_forgive(r->finder);
+		return false;
+	}
 	err_hint(r->err, "use '%s:*' for all functions of that file", name);
 	return true;
 }
