@@ -207,21 +207,11 @@ static __always_inline __u64 gpu_part(
 		return key_class(gpu_word(r, p->where));
 	case FSN_BY_CGROUP:
 		return bpf_get_current_cgroup_id();
+	case FSN_BY_THREAD: /* of a range */
+		return r->device;
 	default:
 		return 0;
 	}
-}
-
-/* Saves the name at @word, which all records with this word in the process share. */
-static __noinline int gpu_named(__u64 word)
-{
-	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
-	struct fsn_handle key = { .word = word, .tgid = bpf_get_current_pid_tgid() >> 32 };
-	const struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
-
-	if (of && READ(of->start) == leader->start_boottime)
-		return 0;
-	return handle_keep(&key, word, true);
 }
 
 /* Counts the record, of a kernel launched at @stack, in its row. Returns the row. */
@@ -239,7 +229,7 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r, __u
 			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] = gpu_part(&keyed->key[n], r, stack);
 	i = row_of(&key, fn);
 	if (i != FSN_NO_ROW && i & ROW_NEW && keyed->launches)
-		gpu_named(r->name);
+		handle_named(r->name, r->name, true);
 	ROW_COUNT(i, keyed, &key, part_cut(&keyed->sum[n], gpu_word(r, keyed->sum[n].where)));
 	return i;
 }
@@ -338,6 +328,10 @@ __noinline int gpu_record(__u32 fn, __u64 at, __u32 stack)
 	}
 	slow = r.ns >= READ(conf->slow_ns);
 	add(&stat->n.total_ns, r.ns);
+	if (r.stream == FSN_GPU_NO_STREAM) {
+		add(&stat->n.inner_ns, r.ns - r.bytes);
+		add(&stat->n.recursed_ns, r.ns - r.bytes);
+	}
 	add(&stat->n.returns, 1);
 	if (slow)
 		add(&stat->n.slow, 1);
@@ -359,6 +353,7 @@ static __noinline int gpu_said(__u64 at)
 	struct fsn_gpu said = {
 		.start = bpf_get_current_task_btf()->group_leader->start_boottime };
 	const struct fsn_gpu_batch *b = (void *)at;
+	__u64 threads = 0;
 
 	if (bpf_probe_read_user(&said.state, sizeof(said.state), &b->state) ||
 		bpf_probe_read_user(&said.code, sizeof(said.code), &b->code) ||
@@ -369,6 +364,8 @@ static __noinline int gpu_said(__u64 at)
 		bpf_probe_read_user_str(said.who, sizeof(said.who), b->who) < 0)
 		return 0;
 	bpf_map_update_elem(&fsn_gpus, &tgid, &said, BPF_ANY);
+	if (fsn_ranged && !bpf_probe_read_user(&threads, sizeof(threads), &b->threads))
+		handle_named(FSN_RANGES_WORD, threads, false);
 	return 0;
 }
 

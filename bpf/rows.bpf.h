@@ -14,6 +14,7 @@
 #ifndef FUNCSNOOP_ROWS_BPF_H
 #define FUNCSNOOP_ROWS_BPF_H
 
+#include "shared/gpu.h"
 #include "filter.bpf.h"
 #include "mapping.bpf.h"
 #include "nest.bpf.h"
@@ -137,6 +138,49 @@ static __always_inline int handle_keep(const struct fsn_handle *key, __u64 name,
 	}
 	of->cut = len == sizeof(of->name);
 	(void)__sync_lock_test_and_set(&of->start, leader->start_boottime);
+	return 0;
+}
+
+/* The same for @word, if the process does not have it yet. Not static, so that it is verified once. */
+__noinline int handle_named(__u64 word, __u64 name, int is_text)
+{
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	struct fsn_handle key = { .word = word, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	const struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
+
+	/* After an exec, it is another one. */
+	if (of && READ(of->start) == leader->start_boottime && (is_text || READ(of->word) == name))
+		return 0;
+	return handle_keep(&key, name, is_text);
+}
+
+/*
+ * The innermost NVTX range of the current thread, as the address of its name; 0: none.
+ * libfuncsnoop-gpu.so has said where the process keeps them: lib/gpu/ranges.c. The state is that of
+ * the thread, so recursion, longjmp and exceptions do not matter. A thread that gets the pointer of
+ * an ended one has that one's last range until its own first one. Not static, so that it is verified
+ * once.
+ */
+const volatile bool fsn_ranged = false; /* some key is that */
+
+__noinline __u64 range_of_thread(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_handle key = { .word = FSN_RANGES_WORD, .tgid = task->tgid };
+	const struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
+	const struct fsn_gpu_thread *threads;
+	struct fsn_gpu_thread t;
+
+	if (!of || READ(of->start) != task->group_leader->start_boottime)
+		return 0;
+	threads = (void *)of->word;
+	for (__u32 i = 0; i < FSN_GPU_THREAD_PROBES; i++) {
+		if (bpf_probe_read_user(&t, sizeof(t),
+			    threads + gpu_thread_place(thread_pointer(task), i)) || !t.pointer)
+			break;
+		if (t.pointer == thread_pointer(task))
+			return t.range;
+	}
 	return 0;
 }
 
@@ -335,6 +379,8 @@ static __always_inline __u64 part_stack(const struct pt_regs *ctx, const struct 
 static __always_inline __u64 part_word(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i)
 {
+	if (fsn_ranged && IS_PART(FSN_BY_KERNEL) && p->at)
+		return range_of_thread();
 	if (IS_PART(FSN_BY_NUMBER) || IS_PART(FSN_BY_KERNEL) || IS_PART(FSN_BY_LOCK))
 		return part_number(ctx, p);
 	if (IS_PART(FSN_BY_CLASS))
@@ -489,10 +535,14 @@ static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
 	if (!fsn_launched || i == FSN_NO_ROW || !(i & ROW_NEW))
 		return i;
 #pragma unroll
-	for (__u32 n = 0; n < FSN_KEYS; n++)
+	for (__u32 n = 0; n < FSN_KEYS; n++) {
+		__u64 word = key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)];
+
 		if (keyed->launches == n + 1)
-			launch_keep(ctx, i & ~ROW_NEW,
-				key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+			launch_keep(ctx, i & ~ROW_NEW, word);
+		else if (fsn_ranged && keyed->key[n].what == FSN_BY_KERNEL && word)
+			handle_named(word, word, true);
+	}
 	return i;
 }
 

@@ -693,7 +693,8 @@ static void choose_view(struct stats_options *o)
 	info = group_info(groups.group[0]);
 	first = info.gpu ? "kernel" : info.fn_cnt == 1 ? "lock" : "";
 	for (size_t i = 0; i < FSN_KEYS && info.key[i]; i++) {
-		bool is_first = !strcmp(info.key[i], first);
+		bool is_first = !strcmp(info.key[i], first) ||
+			(info.gpu && !strcmp(info.key[i], FSN_GPU_RANGE));
 
 		found |= is_first;
 		if (is_first || !info.gpu)

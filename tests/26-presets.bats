@@ -402,40 +402,6 @@ teardown() {
 	stop_bg -INT postgres
 }
 
-@test "nvtx: ranges by their message, in a library that programs call" {
-	need_tool cc
-	# The real library is not in Debian: this one has the names and does nothing.
-	cat >library.c <<-'END'
-		int nvtxRangePushA(const char *message) { return message[0] == 0; }
-		int nvtxRangePop(void) { return 0; }
-		unsigned long nvtxRangeStartA(const char *message) { return message[0]; }
-		void nvtxRangeEnd(unsigned long id) { (void)id; }
-		void nvtxMarkA(const char *message) { (void)message; }
-	END
-	cc -O1 -shared -fPIC -o libnvToolsExt.so.1 -Wl,-soname,libnvToolsExt.so.1 library.c
-	cat >program.py <<-'END'
-		import ctypes
-
-		library = ctypes.CDLL('./libnvToolsExt.so.1')
-		for step in range(10):
-		    library.nvtxRangePushA(b'step')
-		    for _ in range(3):
-		        library.nvtxRangePushA(b'forward')
-		        library.nvtxRangePop()
-		    library.nvtxRangePop()
-		library.nvtxRangeEnd(library.nvtxRangeStartA(b'epoch'))
-	END
-	need_tool "$PYTHON"
-	fsn run nvtx --lib "$PWD/libnvToolsExt.so.1" --overhead none --no-children --json -o run.json -- \
-		"$PYTHON" program.py
-	output=$(<run.json)
-	assert_eq "$(of nvtxRangePushA '.calls, ([.rows[] | [.key.message.value, .calls]] | sort)')" \
-		'[40,[["forward",30],["step",10]]]'
-	assert_eq "$(of nvtxRangePop .calls)" "[40]"
-	assert_eq "$(of nvtxRangeStartA '.rows[0].key.message.value')" '["epoch"]'
-	assert_eq "$(of nvtxRangeEnd .calls)" "[1]"
-}
-
 # --- devices, which are not here --------------------------------------------------------------
 
 @test "hip/level-zero/ibverbs: without a device, calls are counted, and errors have names" {

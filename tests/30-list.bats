@@ -355,7 +355,7 @@ json_link() { # GROUP
 	assert_json 'map(.name)' \
 		'["cpu","cublas","cublaslt","cuda","cuda-driver","cudnn","curl","dns","files","gpu","gpu-copies","gpu-graphs","hip","ibverbs","level-zero","libtorch","locks","malloc","mpi","nccl","nvtx","off-cpu","opencl","openssl","postgres","pthread","run-queue","sqlite","syscalls","tensors","vfs","zlib"]'
 	assert_json '.[0] | keys_unsorted' '["name","description","origin","functions","error"]'
-	assert_json 'map((.functions > 15 or (.name | IN("dns", "malloc", "tensors", "gpu", "gpu-copies", "gpu-graphs", "vfs", "cpu", "off-cpu", "run-queue", "locks"))) and .origin == "built in" and .error == null) | all' true
+	assert_json 'map((.functions > 15 or (.name | IN("dns", "malloc", "tensors", "gpu", "gpu-copies", "gpu-graphs", "nvtx", "vfs", "cpu", "off-cpu", "run-queue", "locks"))) and .origin == "built in" and .error == null) | all' true
 	fsn list presets
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "NAME FUNCTIONS FROM DESCRIPTION"
 	assert_output_match "^cuda +[0-9]+ +built in +"

@@ -157,7 +157,7 @@ hint_table() {
 		use '%s%s:*' for all functions of that file|run PROGRAM|all functions of a program are meant by the glob that is named
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
 		use '%s%s', the function around it, or '%s%s+0x%PRIx64' to count that instruction|0xADDR inside a function|a function that is not at an address is found at the one around it
-		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
+		use 'gpu:kernels', 'gpu:copies', 'gpu:sets', 'gpu:graphs' or 'gpu:ranges'|gpu:x|activities of GPUs are named by those that there are
 		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
@@ -980,7 +980,7 @@ many_map() { # COUNT FILE
 
 @test "hint: activities of GPUs are named by those that there are" {
 	[[ -r $O/libfuncsnoop-gpu.so ]] || skip "no libfuncsnoop-gpu.so"
-	follow 1 "^use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'$" \
+	follow 1 "^use 'gpu:kernels', 'gpu:copies', 'gpu:sets', 'gpu:graphs' or 'gpu:ranges'$" \
 		"s/^use '([^']*)'.*/funcsnoop attach g \1 --dry-run/" attach g gpu:nothing --dry-run
 	assert_output_match '^kernels '
 	fsn -s 1 attach g gpu:nothing

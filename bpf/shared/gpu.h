@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Batches of GPU activity that libfuncsnoop-gpu.so passes to probes. Commands, BPF
- * programs and the library can have different versions, so these structs only grow at the
- * end.
+ * Batches of GPU activity, and of NVTX ranges, that libfuncsnoop-gpu.so passes to probes.
+ * Commands, BPF programs and the library can have different versions, so these structs
+ * only grow at the end.
  */
 #ifndef FUNCSNOOP_SHARED_GPU_H
 #define FUNCSNOOP_SHARED_GPU_H
@@ -29,6 +29,8 @@
 
 #define FSN_GPU_BATCH   64
 #define FSN_GPU_UNTIMED (~0ULL)
+#define FSN_GPU_RANGE "range" /* the argument with its name, and the key */
+#define FSN_GPU_NO_STREAM (~0ULL) /* an NVTX range: .bytes is its self time, .device its thread */
 
 /* Indices of words, for keys and sums; these two say where the activity ran. */
 #define FSN_GPU_ARG_DEVICE 3
@@ -72,7 +74,25 @@ struct fsn_gpu_batch {
 	unsigned int window_s, period_s;
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
 	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these records, if requested */
+	unsigned long long threads; /* of ranges: address of FSN_GPU_THREADS struct fsn_gpu_thread */
 };
+
+/*
+ * The innermost NVTX range of a thread, as the address of its name; 0: none. A thread's place is
+ * found by its thread pointer: the first of several places that has it.
+ */
+#define FSN_GPU_THREADS       8192 /* a power of two */
+#define FSN_GPU_THREAD_PROBES 8
+struct fsn_gpu_thread {
+	unsigned long long pointer; /* 0: free */
+	unsigned long long range;
+};
+
+static inline __attribute__((always_inline)) unsigned int gpu_thread_place(
+	unsigned long long pointer, unsigned int nth)
+{
+	return ((pointer * 0x9e3779b97f4a7c15ULL >> 32) + nth) & (FSN_GPU_THREADS - 1);
+}
 
 /*
  * Tries to start recording: the library's function of this name fills the struct and

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 18
+#define FSN_LAYOUT 19
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -179,6 +179,7 @@ struct fsn_part {
 	/*
 	 * FSN_BY_STACK: 1 if the probe is inside a function. Otherwise an offset from the pointer:
 	 * FSN_BY_COMMUNICATOR: of its hash; FSN_BY_MEMBER: of the member;
+	 * FSN_BY_KERNEL: 1 if it is not a kernel, but the thread's innermost NVTX range;
 	 * FSN_BY_PRODUCT: 1 if the factors are there, 0 if they are arguments; FSN_BY_BYTES: of the
 	 * size of an element, from the argument at .type; 0: .sizes has it.
 	 */
@@ -326,6 +327,7 @@ struct fsn_kernel {
  * empty).
  */
 #define FSN_HANDLES  4096
+#define FSN_RANGES_WORD 0 /* no handle: in .word of its record are the ranges of threads */
 #define FSN_HANDLE_NAME 488
 struct fsn_handle {
 	unsigned long long word;

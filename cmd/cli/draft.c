@@ -228,9 +228,21 @@ static int check_duty(uint32_t seconds, struct err *err)
 static bool has_gpu(const struct draft *draft)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (draft->targets[i].kind->on_gpu)
+		if (draft->targets[i].kind->on_gpu && !draft->targets[i].request->implied)
 			return true;
 	return false;
+}
+
+/* Returns an error if ranges are a key of activity that no thread does. */
+static int check_ranges(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	for (size_t i = 0; o->draft.ranges && i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (t->kind->is_wait && !target_gpu_is_ranges(t))
+			return err_set(err, -ERR_USAGE, "--by range: not known for '%s'", t->name);
+	}
+	return 0;
 }
 
 /*
@@ -293,9 +305,10 @@ static int check_keys(
 		return code;
 	if (o->attach.keys && draft->probed_cnt)
 		code = attach_check_keys(draft, o->attach.keys, &left, err);
-	/* Launches have no keys of their own; their kernels do. */
+	/* Launches have no keys of their own; their kernels do. Users have not asked for the ranges. */
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (left.some && target_gpu_is_launch(&draft->targets[i]))
+		if (left.some && (target_gpu_is_launch(&draft->targets[i]) ||
+			draft->targets[i].request->implied))
 			left.some--;
 	if (!code && left.none)
 		cmd_note(o->g,
@@ -519,6 +532,19 @@ static int check_memory(const struct attach_options *o, const struct draft *draf
 	return code;
 }
 
+/* True if NVTX ranges are a key: of the user, of a view, or of the preset. */
+static bool wants_ranges(const struct attach_options *o)
+{
+	const struct preset_group *preset = o->draft.preset;
+	bool found = keys_have_range(&o->keys);
+
+	for (size_t i = 0; i < o->shown_cnt; i++)
+		found |= !strcmp(o->shown[i], FSN_GPU_RANGE);
+	for (size_t i = 0; preset && i < preset->key_cnt; i++)
+		found |= !strcmp(preset->keys[i], FSN_GPU_RANGE);
+	return found;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
@@ -529,6 +555,7 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
 	o->draft.launches = o->attach.stack_cnt;
+	o->draft.ranges = wants_ranges(o);
 	if (o->sample_duty)
 		o->draft.duty = o->sample_duty;
 	usual = wants_usual_keys(o);
@@ -539,6 +566,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = draft_new(&o->draft, &draft, err);
 	if (!code)
 		code = check_rate(o, draft, err);
+	if (!code)
+		code = check_ranges(o, draft, err);
 	if (!code)
 		code = check_gpu(o, draft, err);
 	if (!code)

@@ -413,7 +413,7 @@ static const char *by_words(char buf[WORDS_LEN])
 	size_t len = strlen(view_by_words(buf));
 
 	snprintf(buf + len, WORDS_LEN - len,
-		"|caller|comm|communicator|goroutine|kernel|lock|result|thread|waker_stack|none");
+		"|caller|comm|communicator|goroutine|kernel|lock|range|result|thread|waker_stack|none");
 	return buf;
 }
 
@@ -449,7 +449,7 @@ const struct option_row option_table[] = {
 		read_run_by, .words = by_words, .completes = "arguments" },
 	{ "by", 0, ON_ATTACH, GROUP_RECORD, "KEY[,KEY]", "Record calls by stack, caller, an argument, ...",
 		read_attach_by, AT(attach), .completes = "arguments",
-		.values = "caller|cgroup|comm|communicator|goroutine|kernel|lock|result|stack|thread|waker_stack|none" },
+		.values = "caller|cgroup|comm|communicator|goroutine|kernel|lock|range|result|stack|thread|waker_stack|none" },
 	{ "by stack", 0, HOW, "HOW", NULL, read_stacks, AT(attach), 1, UINT32_MAX },
 	{ "sum", 0, HOW, "ARG", "Sum argument ARG, or the result",
 		read_key, AT(attach), .completes = "arguments" },

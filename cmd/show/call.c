@@ -825,6 +825,11 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 	}
 }
 
+bool call_on_stream(const struct shown_call *c)
+{
+	return c->on_gpu && c->call->args.arg[FSN_GPU_ARG_STREAM] != FSN_GPU_NO_STREAM;
+}
+
 const char *call_kernel(const struct shown_call *c)
 {
 	const struct stats_row *row = c->on_gpu && c->key && c->names

@@ -28,6 +28,9 @@ struct shown_call {
 	uint64_t noise_ns;             /* a shorter duration is within the error of the correction */
 };
 
+/* True if @c ran on a stream of a GPU; false for NVTX ranges, whose thread is the "device". */
+bool call_on_stream(const struct shown_call *c);
+
 /* Returns the kernel name of GPU activity, or NULL. */
 const char *call_kernel(const struct shown_call *c);
 

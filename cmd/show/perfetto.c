@@ -340,7 +340,7 @@ static struct track *described_track(struct stream_page *p, const struct shown_c
 	}
 	if (!track->lane_cnt)
 		add_lane(p, track);
-	if (c->on_gpu)
+	if (call_on_stream(c))
 		put_plain_track(p, track->lanes->uuid, process->lanes->uuid, track->name);
 	else
 		put_thread(p, track, process->lanes->uuid);

@@ -223,6 +223,8 @@ int report_by(struct report *r, struct err *err)
 		snprintf(r->sum_key[i], KEY_TITLE_LEN, "sum_%s", r->sum[i]);
 		if (sum_is_bytes(r->sum[i]))
 			snprintf(r->sum_title[i], KEY_TITLE_LEN, "BYTES");
+		else if (sum_is_self(r->sum[i]))
+			snprintf(r->sum_title[i], KEY_TITLE_LEN, "SELF");
 	}
 	if (!c->by_cnt || found || !r->cnt)
 		return 0;

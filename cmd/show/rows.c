@@ -191,6 +191,8 @@ void fill_sums(struct grid *grid, const struct report *r, const struct report_gr
 			grid_none(grid);
 		else if (rg->keys.funcs[fn].sum[k].is_signed)
 			grid_number(grid, (int64_t)row->sum[k]);
+		else if (sum_is_self(r->sum[i]))
+			grid_ns(grid, true, row->sum[k]);
 		else
 			grid_count(grid, true, row->sum[k]);
 		if (sum_is_bytes(r->sum[i]))

@@ -167,6 +167,12 @@ static inline bool sum_is_bytes(const char *sum)
 	return !strcmp(sum, "bytes");
 }
 
+/* True if @sum is the self time of NVTX ranges. */
+static inline bool sum_is_self(const char *sum)
+{
+	return !strcmp(sum, "self_ns");
+}
+
 /*
  * Sets up the columns for the keys of --by and for the sums. Returns 0, or -ERR_USAGE if no group
  * has these keys.

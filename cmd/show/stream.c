@@ -273,8 +273,8 @@ struct track *track_of_call(struct stream_page *p, const struct shown_call *c, b
 	struct track *track;
 	char gpu[TRACK_NAME_LEN];
 
-	if (!c->on_gpu) {
-		track = enter_track(p, (pid_t)call->pid, (pid_t)call->tid);
+	if (!call_on_stream(c)) {
+		track = enter_track(p, (pid_t)call->pid, (pid_t)(c->on_gpu ? device : call->tid));
 		*ret_new = name_track(track, call->comm);
 		return track;
 	}

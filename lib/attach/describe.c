@@ -137,6 +137,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].ends = i < draft->timed_cnt;
 		funcs[i].inside = draft->targets[i].inside;
 		funcs[i].called = draft->targets[i].kind->has_callers && !funcs[i].inside;
+		funcs[i].in_thread = !draft->targets[i].kind->is_wait;
 		if (!known)
 			continue;
 		funcs[i].ret = known->ret_text ? &known->ret : NULL;

@@ -199,6 +199,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_places_known = kernel_finds_mappings();
 	e->skel->rodata->fsn_locks_known = keys_at(keys, FSN_BY_LOCK) && kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
+	e->skel->rodata->fsn_ranged = keys_have_range(keys);
 	e->skel->rodata->fsn_asked = spec->desc->keys.asked;
 	e->skel->rodata->fsn_key_late = spec->desc->keys.late;
 	e->skel->rodata->fsn_wakers = spec->desc->keys.wakers;

@@ -98,6 +98,7 @@ struct request {
 	const char *name; /* name to print; NULL: taken from .func or the symbol */
 	bool regex;       /* .func (after LIB:) is a POSIX extended regular expression */
 	bool literal;     /* no LIB: prefix and no glob: a symbol or a demangled name */
+	bool implied;     /* the user has not asked for it */
 	bool optional;    /* if it is missing or refused, it is skipped and counted: no error */
 	const struct objects *objects;   /* search only these; NULL: the objects of the call */
 	const struct preset_func *known; /* known arguments and result, or NULL */

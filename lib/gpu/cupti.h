@@ -13,8 +13,6 @@
 
 #include "shared/gpu.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum cupti_kind {
 	CUPTI_MEMCPY = 1,
 	CUPTI_MEMSET = 2,

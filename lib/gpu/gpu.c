@@ -2,10 +2,10 @@
 // libfuncsnoop-gpu.so: reports GPU activity to tracers that probe it.
 //
 // The CUDA driver loads this library into processes whose environment names it
-// (CUDA_INJECTION64_PATH), and calls InitializeInjection(). Without a listener, a thread only polls
-// semaphores that the kernel increments when a probe is attached. With a listener, the libcupti of
-// the process records GPU activity and returns it in buffers, on a thread of its own. From there,
-// the records are passed on in batches.
+// (CUDA_INJECTION64_PATH), and calls InitializeInjection(); so does ranges.c, for NVTX. Without a
+// listener, a thread only polls semaphores that the kernel increments when a probe is attached. With
+// a listener, the libcupti of the process records GPU activity and returns it in buffers, on a
+// thread of its own. From there, the records are passed on in batches.
 //
 // The library is a guest in the process: it handles no signals, no error ends the process, its
 // memory is bounded, and what it does not understand is left alone. A forked child has neither its
@@ -24,9 +24,10 @@
 #include <unistd.h>
 
 #include "gpu/cupti.h"
+#include "gpu/ranges.h"
 #include "shared/gpu.h"
 
-enum stream_of { KERNELS, COPIES, SETS, GRAPHS, STREAM_CNT };
+enum stream_of { KERNELS, COPIES, SETS, GRAPHS, RANGES, STREAM_CNT };
 
 struct stream {
 	/*
@@ -35,7 +36,7 @@ struct stream {
 	 */
 	volatile unsigned short *wanted, *duty; /* .duty: indexed as in FSN_GPU_DUTIES */
 	void (*send)(const struct fsn_gpu_batch *b); /* the function that tracers probe */
-	uint32_t kinds[2]; /* of CUPTI activity; 0: none */
+	uint32_t kinds[2]; /* of CUPTI activity; 0: none, or not of CUPTI */
 };
 
 /* --- Probe sites of libfuncsnoop-gpu.so: functions and semaphores for tracers ---------------- */
@@ -48,6 +49,7 @@ WANTED(kernels)
 WANTED(copies)
 WANTED(sets)
 WANTED(graphs)
+WANTED(ranges)
 
 /* Listeners by the requested duty cycle, indexed as in FSN_GPU_DUTIES. */
 #define DUTIES(name)                                                                   \
@@ -57,6 +59,7 @@ DUTIES(kernels)
 DUTIES(copies)
 DUTIES(sets)
 DUTIES(graphs)
+DUTIES(ranges)
 
 /* Listeners that request the launching call of each kernel. */
 WANTED(launches)
@@ -116,6 +119,7 @@ PROBED(kernels,
 PROBED(copies, "")
 PROBED(sets, "")
 PROBED(graphs, "")
+PROBED(ranges, "")
 
 static const struct stream streams[STREAM_CNT] = {
 	[KERNELS] = { &funcsnoop_gpu_kernels_wanted, funcsnoop_gpu_kernels_duty,
@@ -128,6 +132,7 @@ static const struct stream streams[STREAM_CNT] = {
 		funcsnoop_gpu_sets, { CUPTI_MEMSET } },
 	[GRAPHS] = { &funcsnoop_gpu_graphs_wanted, funcsnoop_gpu_graphs_duty,
 		funcsnoop_gpu_graphs, { CUPTI_GRAPH } },
+	[RANGES] = { &funcsnoop_gpu_ranges_wanted, funcsnoop_gpu_ranges_duty, funcsnoop_gpu_ranges },
 };
 
 static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
@@ -335,10 +340,7 @@ int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
 #define DUTY_MAX      3600 /* s */
 #define BUFFER_BYTES  (1U << 20)
 #define BUFFERS_MAX   32
-#define NAMES_MAX     16384
-#define NAME_PLACES   (2 * NAMES_MAX)
 #define CLOCK_READINGS 5
-#define NAME_LEN      480 /* limit of the BPF programs */
 #define STACK_BYTES   (1U << 20) /* minimum, because CUPTI and the dynamic loader run on this
 				    stack */
 
@@ -372,15 +374,14 @@ static struct {
 	struct fsn_gpu_batch batch[STREAM_CNT];
 	uint8_t *free[BUFFERS_MAX], *buffer[BUFFERS_MAX];
 	unsigned int free_cnt, buffer_cnt;
-	char *names[NAME_PLACES];
-	unsigned int name_cnt;
+	struct names names;
 	unsigned int state;
 	int code;
 	unsigned long long dropped;
 	char who[FSN_GPU_WHO];
 } gpu;
 
-static uint64_t now_ns(void)
+uint64_t now_ns(void)
 {
 	struct timespec now = {};
 
@@ -421,16 +422,28 @@ static void batch_send(enum stream_of s)
 {
 	struct fsn_gpu_batch *b = &gpu.batch[s];
 
-	b->state = gpu.state;
-	b->code = gpu.code;
-	b->dropped = gpu.dropped;
-	b->idle_s = gpu.on[s] ? (unsigned int)(now_s() - gpu.last) : 0;
+	if (s == RANGES) {
+		snprintf(b->who, sizeof(b->who), "lib" FSN_GPU_LIB ".so");
+		b->threads = (uintptr_t)ranges_of;
+	} else {
+		b->state = gpu.state;
+		b->code = gpu.code;
+		b->dropped = gpu.dropped;
+		b->idle_s = gpu.on[s] ? (unsigned int)(now_s() - gpu.last) : 0;
+		memcpy(b->who, gpu.who, sizeof(b->who));
+	}
 	b->window_s = gpu.duty[s].window_s;
 	b->period_s = gpu.duty[s].period_s;
-	memcpy(b->who, gpu.who, sizeof(b->who));
 	if (*streams[s].wanted)
 		streams[s].send(b);
 	b->cnt = 0;
+}
+
+void ranges_announce(void)
+{
+	pthread_mutex_lock(&lock);
+	batch_send(RANGES);
+	pthread_mutex_unlock(&lock);
 }
 
 /* --- names -------------------------------------------------------------------------------------- */
@@ -444,8 +457,7 @@ static uint64_t name_hash(const char *text)
 	return hash;
 }
 
-/* Returns one address per name, valid for the life of the process. */
-static const char *name_of(const char *text)
+const char *name_of(struct names *names, const char *text)
 {
 	static const char others[] = "[others]", none[] = "[no name]";
 	char shown[NAME_LEN];
@@ -461,17 +473,33 @@ static const char *name_of(const char *text)
 	 */
 	if (snprintf(shown, sizeof(shown), "%s", text) >= (int)sizeof(shown))
 		snprintf(shown + NAME_LEN - 10, 10, "~%08x", (uint32_t)hash);
-	for (i = hash % NAME_PLACES; gpu.names[i]; i = (i + 1) % NAME_PLACES)
-		if (!strcmp(gpu.names[i], shown))
-			return gpu.names[i];
-	if (gpu.name_cnt == NAMES_MAX)
+	for (i = hash % NAME_PLACES; names->text[i]; i = (i + 1) % NAME_PLACES)
+		if (!strcmp(names->text[i], shown))
+			return names->text[i];
+	if (names->cnt == NAMES_MAX)
 		return others;
-	gpu.names[i] = strdup(shown);
-	gpu.name_cnt += gpu.names[i] != NULL;
-	return gpu.names[i] ? gpu.names[i] : others;
+	names->text[i] = strdup(shown);
+	names->cnt += names->text[i] != NULL;
+	return names->text[i] ? names->text[i] : others;
 }
 
 /* --- records ------------------------------------------------------------------------------------- */
+
+/* False while a duty cycle leaves ranges out. */
+static bool ranges_due = true;
+
+bool ranges_wanted(void)
+{
+	return funcsnoop_gpu_ranges_wanted && __atomic_load_n(&ranges_due, __ATOMIC_RELAXED);
+}
+
+static void send_ranges(void)
+{
+	struct fsn_gpu_batch *b = &gpu.batch[RANGES];
+
+	while ((b->cnt = (unsigned int)ranges_take(b->record, FSN_GPU_BATCH, &b->dropped)))
+		batch_send(RANGES);
+}
 
 static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_t start, uint64_t end)
 {
@@ -518,7 +546,7 @@ static void take_launch(uint32_t correlation)
 
 static void take_kernel(const struct cupti_kernel *k)
 {
-	const struct fsn_gpu_record r = { .name = (uintptr_t)name_of(k->name),
+	const struct fsn_gpu_record r = { .name = (uintptr_t)name_of(&gpu.names, k->name),
 		.device = k->device, .stream = k->stream };
 
 	take_launch(k->correlation);
@@ -542,7 +570,7 @@ static void take_graph(const struct cupti_graph *g)
 	struct fsn_gpu_record r = { .device = g->device, .stream = g->stream };
 
 	snprintf(name, sizeof(name), "[graph %u]", g->graph);
-	r.name = (uintptr_t)name_of(name);
+	r.name = (uintptr_t)name_of(&gpu.names, name);
 	add_record(GRAPHS, &r, g->start, g->end);
 }
 
@@ -666,6 +694,9 @@ static void at_exit(void)
 		return;
 	if (gpu.records)
 		(void)gpu.cupti.flush(1);
+	pthread_mutex_lock(&lock);
+	send_ranges();
+	pthread_mutex_unlock(&lock);
 	/* The lock stays held, so that recording cannot start again. */
 }
 
@@ -748,25 +779,34 @@ static bool in_window(enum stream_of s)
  */
 static bool recording_update(bool report)
 {
+	static bool ranges_heard;
 	bool any = false, calls;
 
 	for (int s = 0; s < STREAM_CNT; s++) {
-		bool wanted = *streams[s].wanted, now;
+		bool wanted = *streams[s].wanted, now, new = false;
 
 		pthread_mutex_lock(&lock);
 		now = wanted && in_window(s);
 		pthread_mutex_unlock(&lock);
-		if (now && !gpu.on[s])
+		if (s == RANGES) {
+			__atomic_store_n(&ranges_due, now || !wanted, __ATOMIC_RELAXED);
+			new = wanted && !ranges_heard;
+			ranges_heard = wanted;
+		} else if (now && !gpu.on[s]) {
 			start(s);
-		else if (!now && gpu.on[s])
+		} else if (!now && gpu.on[s]) {
 			stop(s);
+		}
 		any |= gpu.on[s];
-		if (!wanted || !report)
+		if (!wanted || (!report && !new))
 			continue;
 		pthread_mutex_lock(&lock);
 		batch_send(s);
 		pthread_mutex_unlock(&lock);
 	}
+	pthread_mutex_lock(&lock);
+	send_ranges();
+	pthread_mutex_unlock(&lock);
 	calls = gpu.on[KERNELS] && launches_wanted();
 	if (calls != gpu.calls)
 		record_calls(calls);
@@ -807,18 +847,19 @@ static void read_duty(void)
 }
 
 /* The driver calls it once, in cuInit(). A nonzero result means success. */
-EXPORT int InitializeInjection(void);
 int InitializeInjection(void)
 {
+	static pid_t owner;
+	pid_t was = __atomic_exchange_n(&owner, getpid(), __ATOMIC_ACQ_REL);
 	pthread_attr_t attr;
 	sigset_t all, before;
 	pthread_t thread;
 	size_t stack;
 
-	if (gpu.pid == getpid() || (!gpu.pid && atexit(at_exit)))
+	if (was == getpid() || (!was && atexit(at_exit)))
 		return 1;
 	/* In a forked child that initializes CUDA again, the parent's state does not apply. */
-	if (gpu.pid) {
+	if (was) {
 		memset(&gpu, 0, sizeof(gpu));
 		launches_forget();
 		lock = pool = turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -95,6 +95,7 @@ struct condition_func {
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named, lock; /* as of struct preset_func */
 	bool waits;                  /* the same */
+	bool in_thread;              /* the calling thread is known */
 	const struct preset_product *product;
 	const struct preset_memory *memory; /* the same; or NULL */
 	bool judged;                        /* it may fail */

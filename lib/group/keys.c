@@ -7,6 +7,7 @@
 #include "group/keys.h"
 #include "group/records.h"
 #include "proc/proc.h"
+#include "shared/gpu.h"
 
 /* --- keys and sums: from words of a command line to where programs find them --------------- */
 
@@ -27,6 +28,7 @@ static const struct {
 	{ "result", FSN_BY_RESULT },
 	{ "stack", FSN_BY_NONE },
 	{ "kernel", FSN_BY_KERNEL },
+	{ FSN_GPU_RANGE, FSN_BY_KERNEL },
 	{ "lock", FSN_BY_LOCK },
 	{ "waker_stack", FSN_BY_WAKER_STACK },
 	{ "communicator", FSN_BY_COMMUNICATOR },
@@ -196,10 +198,11 @@ bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
 }
 
 /* Binds the communicator, kernel or lock that a function has as an argument, by the preset or types. */
-static int bind_object(const struct condition_func *f, enum fsn_by what, struct fsn_part *ret,
-	const char **ret_why)
+static int bind_object(const struct condition_func *f, const struct key_name *name,
+	struct fsn_part *ret, const char **ret_why)
 {
-	bool has_regs = f->regs != FSN_REGS_UNKNOWN;
+	enum fsn_by what = name->by;
+	bool has_regs = f->regs != FSN_REGS_UNKNOWN, is_range = !strcmp(name->name, FSN_GPU_RANGE);
 	size_t nth = 0; /* from 1 on; 0: it has none */
 	int code;
 
@@ -208,7 +211,11 @@ static int bind_object(const struct condition_func *f, enum fsn_by what, struct 
 		nth = keys_communicator(f, &nth) ? nth + 1 : 0;
 	} else if (has_regs && what == FSN_BY_LOCK) {
 		nth = f->lock;
-	} else if (has_regs && !f->named) {
+	} else if (is_range && f->in_thread) {
+		*ret = (struct fsn_part) { .what = what, .width = 64, .at = 1 };
+		return 0;
+	} else if (has_regs && !f->named && f->kernel &&
+		is_range == !strcmp(f->args[f->kernel - 1].name, FSN_GPU_RANGE)) {
 		nth = f->kernel;
 	}
 	code = nth ? condition_arg_at(f, nth - 1, &ret->where, ret_why) : -ENOENT;
@@ -244,6 +251,14 @@ static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 		return;
 	ret->named = f->args[f->named - 1].value.kind == TYPE_STRING ? FSN_NAMED_TEXT
 								     : FSN_NAMED_WORD;
+}
+
+bool keys_have_range(const struct keys *k)
+{
+	for (size_t i = 0; i < k->key_cnt; i++)
+		if (k->key[i].by == FSN_BY_KERNEL && !strcmp(k->key[i].name, FSN_GPU_RANGE))
+			return true;
+	return false;
 }
 
 bool keys_member(const struct condition_func *f, const struct key_name *name, size_t *ret_nth,
@@ -373,7 +388,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	if (name->by == FSN_BY_RESULT)
 		return is_sum ? bind_amount(f, ret, ret_why) : bind_result(f, ret, ret_why);
 	if (name->by == FSN_BY_COMMUNICATOR || name->by == FSN_BY_KERNEL || name->by == FSN_BY_LOCK)
-		return bind_object(f, name->by, ret, ret_why);
+		return bind_object(f, name, ret, ret_why);
 	if (name->by == FSN_BY_CALLER && !f->called)
 		return -ENOENT;
 	if (name->by == FSN_BY_WAKER_STACK && (!f->waits || !f->ends))
@@ -479,8 +494,8 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 				names[i].name);
 		if (names[i].by == FSN_BY_KERNEL)
 			return err_set(err, -ERR_USAGE,
-				"%s '%s': no function is known to launch kernels", option,
-				names[i].name);
+				"%s '%s': no function is known to %s", option, names[i].name,
+				strcmp(names[i].name, FSN_GPU_RANGE) ? "launch kernels" : "begin one");
 		if (names[i].by == FSN_BY_MEMBER) {
 			err_set(err, -ERR_USAGE, "%s '%s': no function passes arguments in Go's registers",
 				option, names[i].name);
@@ -537,7 +552,7 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 				keyed->key[n].what == FSN_BY_WAKER_TID ||
 				(keyed->key[n].what == FSN_BY_WAKER_STACK && funcs[i].lock) ||
 				(keyed->key[n].what == FSN_BY_STACK && k->stack_late);
-			if (keyed->key[n].what == FSN_BY_KERNEL)
+			if (keyed->key[n].what == FSN_BY_KERNEL && !keyed->key[n].at)
 				keyed->launches = (unsigned char)(n + 1);
 		}
 		for (size_t n = 0; n < FSN_SUMS; n++)

@@ -84,6 +84,9 @@ struct keys_left {
 _must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
 	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
 
+/* True if one of the keys is the NVTX range that a call was made in. */
+bool keys_have_range(const struct keys *k);
+
 /*
  * True if @name is "ARG->MEMBER" of an argument of @f. *@ret_nth is the number of the argument, and
  * *@ret_path is the text in @name after the arrow.

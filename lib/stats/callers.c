@@ -503,7 +503,10 @@ void handles_read(const struct group *g, struct handles *ret_handles)
 	if (ret_handles->cnt)
 		qsort(ret_handles->handles, ret_handles->cnt, sizeof(struct handle),
 			compare_handles);
-	for (size_t i = 0; i < ret_handles->cnt && g->write && proc_is_first_ns(); i++) {
+	/* Rows that are newer than those just read may need the handles of a process that has exited. */
+	if (ret_handles->cnt <= FSN_HANDLES / 2 || !g->write || !proc_is_first_ns())
+		return;
+	for (size_t i = 0; i < ret_handles->cnt; i++) {
 		const struct handle *h = &ret_handles->handles[i];
 
 		if (!proc_alive(PROC, (pid_t)h->key.tgid, h->of.start))

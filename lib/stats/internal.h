@@ -206,7 +206,7 @@ struct handles {
 	struct handle *handles; /* sorted */
 	size_t cnt;
 };
-/* Reads the handles, and deletes those of exited processes from the group's map. */
+/* Reads the handles, and deletes those of exited processes if the group's map is half full. */
 void handles_read(const struct group *g, struct handles *ret_handles);
 void handles_done(struct handles *h);
 

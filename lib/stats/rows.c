@@ -644,10 +644,14 @@ static void name_kernel(const struct group *g, struct table *t, uint32_t i, stru
 	struct launch l = { row->pid, row->start_ns, t->launches[i], is_compiled(g, fn) };
 	uint64_t word = stats_row_word(row, g->meta.key_kernel - 1);
 
+	if (!word) { /* outside of ranges */
+		row->kernel = callers_intern(s, "[none]");
+		return;
+	}
 	if (kernel->word != word || kernel->start != row->start_ns) {
 		if (l.by.word != word)
 			l.by = (struct fsn_launch) { .word = word };
-		if (!word || !kernel_name(t->callers, &t->handles, &l, kernel))
+		if (!kernel_name(t->callers, &t->handles, &l, kernel))
 			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_KERNELS), &i, kernel, 0);
 	}

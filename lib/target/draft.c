@@ -299,6 +299,17 @@ static void request_launches(struct requests *r)
 		}
 }
 
+/* Requests NVTX ranges, if they are a key, unless the user has. */
+static void request_ranges(struct requests *r)
+{
+	static const struct request ranges = { .func = "gpu:" TARGET_GPU_RANGES, .implied = true };
+
+	for (size_t i = 0; i < r->cnt; i++)
+		if (!r->req[i].literal && !strcmp(r->req[i].func, ranges.func))
+			return;
+	request_add(r, &ranges);
+}
+
 /*
  * Makes the requests of @opts: its FUNCTIONs, the functions of the preset that they select, or the
  * complete preset. Returns -ENOENT if a FUNCTION is not in the preset. The caller empties @r with
@@ -322,6 +333,8 @@ static int requests_make(struct requests *r, struct libfind *finder,
 			code = request_preset(r, finder, opts, &opts->preset->funcs[i], err);
 	if (!code && opts->launches)
 		request_launches(r);
+	if (!code && opts->ranges)
+		request_ranges(r);
 	return code;
 }
 

@@ -39,6 +39,7 @@ struct draft_opts {
 	size_t slow_cnt;
 	bool explain;            /* report what cannot be done, instead of failing */
 	uint32_t duty;           /* record GPUs for one second in N; 0, 1: always */
+	bool ranges;             /* NVTX ranges are a key */
 	bool launches;           /* record the call that launched each GPU kernel */
 	bool *ret_lacks;         /* set if it failed because a library is missing; or NULL */
 	struct plan_rules rules; /* options of the user, and limits of the kernel */

@@ -30,14 +30,18 @@ static const struct preset_arg args[] = {
 	NUMBER("uint64_t", "copy", 5),
 };
 
-static const struct preset_func known = {
-	.has_args = true,
-	.args = (struct preset_arg *)args,
-	.arg_cnt = ARRAY_SIZE(args),
-	.kernel = 1,
-	.ret_text = "void",
-	.ret = { .kind = TYPE_VOID },
+/* The same of ranges, which libfuncsnoop-gpu.so times itself. */
+static const struct preset_arg range_args[] = {
+	{ .text = "const char *range", .name = FSN_GPU_RANGE,
+		.value = { .kind = TYPE_POINTER, .size = 8 }, .place = WORD(0) },
+	NUMBER("uint64_t", "ns", 1),
+	NUMBER("uint64_t", "self_ns", 2),
+	NUMBER("uint64_t", "tid", 3),
 };
+
+#define KNOWN(list) { .has_args = true, .args = (struct preset_arg *)(list),             \
+	.arg_cnt = ARRAY_SIZE(list), .kernel = 1, .ret_text = "void", .ret = { .kind = TYPE_VOID } }
+static const struct preset_func known = KNOWN(args), known_range = KNOWN(range_args);
 
 /* CUDA driver functions that launch kernels; the CUDA runtime calls them. */
 static const char *const launch_names[] = { "cuLaunchKernel", "cuLaunchKernel_ptsz",
@@ -138,7 +142,8 @@ static void find_in(struct finding *f, const struct object *object)
 	usdt_sites_read(object->elf, &s);
 	for (size_t i = 0; i < s.cnt; i++) {
 		const struct usdt_site *site = &s.sites[i];
-		struct target t = { .request = f->req, .object = object, .known = &known,
+		struct target t = { .request = f->req, .object = object,
+			.known = strcmp(site->name, TARGET_GPU_RANGES) ? &known : &known_range,
 			.addr = site->addr, .offset = site->offset, .site_offset = site->offset };
 
 		if (strcmp(site->provider, FSN_GPU_PROVIDER) != 0 ||
@@ -168,7 +173,7 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 	}
 	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
 		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
-	return err_hint(err, "use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'");
+	return err_hint(err, "use 'gpu:kernels', 'gpu:copies', 'gpu:sets', 'gpu:graphs' or 'gpu:ranges'");
 }
 
 static int add_launches(struct finding *f, const struct object *object, struct err *err)
@@ -261,8 +266,11 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 	size_t first = targets->cnt;
 	int code = 0;
 
-	if (!objects->cnt) {
+	/* The files of --lib are those of the other targets, and perhaps a copy of the library. */
+	if (!objects->cnt || reqs[0]->implied) {
 		code = find_libs(finder, &own, err);
+		for (size_t i = 0; !code && i < objects->cnt; i++)
+			objects_add(&own, objects->object[i]);
 		objects = &own;
 	}
 	for (size_t i = 0; !code && i < req_cnt; i++) {
@@ -293,6 +301,11 @@ bool target_gpu_is_kernels(const struct target *t)
 bool target_gpu_is_launch(const struct target *t)
 {
 	return t->kind == &target_gpu && !t->event;
+}
+
+bool target_gpu_is_ranges(const struct target *t)
+{
+	return t->known == &known_range;
 }
 
 /* Returns the site whose probe's presence enables recording for @t, or NULL. */
@@ -341,7 +354,7 @@ static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
 		plan->exit = PLAN_EXIT_RETURN;
 		snprintf(plan->site_why, sizeof(plan->site_why), "a probe for %d records",
 			FSN_GPU_BATCH);
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "the GPU's own times");
+		snprintf(plan->exit_why, sizeof(plan->exit_why), "%s", t->known == &known ? "the GPU's own times" : "the library's own times");
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 /* gpu:launches, requested only by drafts: functions that launch kernels. */
 #define TARGET_GPU_LAUNCHES "launches"
+#define TARGET_GPU_RANGES   "ranges"
 
 /* True if @func requests GPU kernels. */
 bool gpu_asks_kernels(const char *func);

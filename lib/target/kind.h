@@ -242,9 +242,10 @@ extern const struct target_kind target_gpu;
 /* Gets the path of libfuncsnoop-gpu.so of this program, installed or in its build directory. */
 bool target_gpu_library(char path[PATH_MAX]);
 
-/* True if @t is kernels that GPUs run, or a function that launches some. */
+/* True if @t is kernels that GPUs run, a function that launches some, or NVTX ranges. */
 bool target_gpu_is_kernels(const struct target *t);
 bool target_gpu_is_launch(const struct target *t);
+bool target_gpu_is_ranges(const struct target *t);
 
 /* Parses "1/30": one second in 30 is recorded. Returns -EINVAL, with the possible values. */
 _must_check_ int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err);

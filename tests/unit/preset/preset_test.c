@@ -296,12 +296,12 @@ static void test_builtin(void)
 {
 	/* Those before "curl" are nothrow, or libraries of C++. */
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
-		"cudnn", "nccl", "libtorch", "malloc", "tensors", "nvtx", "curl", "dns", "hip", "ibverbs",
+		"cudnn", "nccl", "libtorch", "malloc", "tensors", "curl", "dns", "hip", "ibverbs",
 		"level-zero", "mpi", "opencl", "openssl", "postgres", "pthread", "sqlite", "zlib" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
-		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs", "locks" };
+		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs", "nvtx", "locks" };
 	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:", "gpu:",
-		"gpu:", "gpu:", "s:" };
+		"gpu:", "gpu:", "gpu:", "s:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

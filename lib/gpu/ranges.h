@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* NVTX ranges of the process, and the names that they share with GPU activity. */
+#ifndef FUNCSNOOP_GPU_RANGES_H
+#define FUNCSNOOP_GPU_RANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/gpu.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define NAMES_MAX   16384
+#define NAME_PLACES (2 * NAMES_MAX)
+#define NAME_LEN    480 /* limit of the BPF programs */
+
+struct names {
+	char *text[NAME_PLACES];
+	unsigned int cnt;
+};
+
+/* Returns one address per name, valid for the life of the process. The caller locks @names. */
+const char *name_of(struct names *names, const char *text);
+
+uint64_t now_ns(void);
+
+/* CUDA's driver and NVTX load this library: the first of them starts its thread. */
+EXPORT int InitializeInjection(void);
+
+/* True if a tracer listens to ranges: the other part of the library knows. */
+bool ranges_wanted(void);
+
+/* Tells tracers where the innermost ranges of threads are, before the first range begins. */
+void ranges_announce(void);
+extern struct fsn_gpu_thread ranges_of[FSN_GPU_THREADS];
+
+/*
+ * Moves up to @most finished ranges to @to, and returns their number. *@ret_lost is the number of
+ * ranges that were dropped, ever.
+ */
+size_t ranges_take(struct fsn_gpu_record *to, size_t most, unsigned long long *ret_lost);
+
+#endif
