@@ -98,10 +98,10 @@ assert_right() {
 	attach_spin --exit ret 'spin_emulated_*'
 	capture "$FIX/spin" 20
 	fsn stats g
-	assert_output_match '^spin_emulated_0 +20 .* ~[0-9]+ ns '
+	assert_output_match '^spin_emulated_0 +20 .* [~<][0-9]+ ns '
 	refute_output_match '^spin_emulated_100us .*~'
 	fsn stats g --hist
-	assert_output_match ' ~[0-9]+ -> [0-9]+ +: [0-9]+ .*P50 ~[0-9]+ ns'
+	assert_output_match ' ~[0-9]+ -> [0-9]+ +: [0-9]+ .*P50 [~<][0-9]+ ns'
 	assert_output_match '^ +65536 -> 131071 '
 	refute_output_match ' ~65536 -> |P50 ~1.. us'
 	fsn stats g --format csv
@@ -128,9 +128,9 @@ assert_right() {
 		[[ $(json '.[0].functions[0].avg_ns < 400') != true ]] || break
 	done
 	fsn stats g --by process
-	assert_output_match '^ *[0-9]+ +spin .* ~[0-9]+ ns'
+	assert_output_match '^ *[0-9]+ +spin .* [~<][0-9]+ ns'
 	fsn stats g --hist
-	assert_output_match '^avg = ~.*, total = ~.*, count = 20$'
+	assert_output_match '^avg = [~<].*, total = [~<].*, count = 20$'
 	fsn detach g
 	attach_spin --exit ret spin_emulated_100us
 	capture "$FIX/spin" 20
