@@ -614,7 +614,7 @@ static const char *const price_ends[PRICE_ENDS] = { "none", "return", "ret", "ju
 /* System calls may not have been measured, and have two ends. */
 static bool is_class(const struct price *price, int site, int end)
 {
-	return site < PRICE_INSNS || price->whole_ns[site][end];
+	return site < PRICE_INSNS || price->whole_ns[PRICE_SYSCALL][end];
 }
 
 /* "steady within 1.2 %" */

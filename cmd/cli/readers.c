@@ -52,7 +52,7 @@ static const struct option_row *find_filter(
 
 	*ret_rest = term + len + strspn(term + len, " ");
 	for (const struct option_row *row = option_table; row->on; row++) {
-		const char *part = row->on & opt->on ? option_part(row) : NULL;
+		const char *part = (row->on & opt->on) ? option_part(row) : NULL;
 
 		if (part && !strncmp(row->name, "if ", 3) && !strncmp(part, term, len) && !part[len])
 			return row;

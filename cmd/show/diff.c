@@ -197,7 +197,7 @@ static int compare_changes(const void *a, const void *b)
 				*y_func = y->after ? y->after : y->before;
 	double cx = change_of(x), cy = change_of(y);
 
-	return (cx < cy) - (cx > cy) ?: strcmp(x_func->name, y_func->name) ?:
+	return ((cx < cy) - (cx > cy)) ?: strcmp(x_func->name, y_func->name) ?:
 		(x_func->rows && y_func->rows ? compare_parts(x_func, y_func) : 0);
 }
 

@@ -108,7 +108,7 @@ static void add_children(struct shed *s)
 	uint32_t pid;
 
 	map_foreach(s->pids_fd, &pid)
-		if (pid && pid != FSN_PID_NONE)
+		if (pid != FSN_PID_NONE)
 			load_add(&s->load, pid);
 }
 
@@ -394,8 +394,7 @@ static int replace_link(
 		code = -errno;
 	if (!code) {
 		mark_gone(s, &link);
-		*ret_old = (struct old_link) { .fd = fd, .ends = !has_entries(&link) };
-		fd = -1;
+		*ret_old = (struct old_link) { .fd = TAKE_FD(fd), .ends = !has_entries(&link) };
 	}
 	return code;
 }

@@ -660,7 +660,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	size_t never;
 	int code = 0;
 
-	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
 		describe_func(&d, draft, &draft->targets[i], &d.funcs[i]);
 		describe_conf(draft, opts, &draft->targets[i], price, mode, &d.confs[i]);
 		d.sheds |= d.confs[i].shed_ns;

@@ -138,19 +138,19 @@ struct target {
 	uint64_t site_offset; /* of the entry probe: set by the plan, until then .offset */
 	/* function or inlined function with the first code of a line; otherwise NULL */
 	const char *around;
-	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
-				  plan must see that an instruction begins there */
 	const uint64_t *places; /* addresses whose hits are counted together, .addr first; NULL: it
 				   is a function or one instruction */
 	size_t place_cnt;
+	unsigned char how; /* kernel function: enum kfunc_how */
+	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
+				  plan must see that an instruction begins there */
 	bool places_split; /* the count may be too low */
-	const char *note;  /* what its user should know of it, or NULL */
 	bool is_clone;     /* a copy or part of a function: its arguments are unknown */
 	bool from_pattern; /* from a glob, a regular expression or an optional request */
 	bool has_slow;
 	uint64_t slow_ns;
+	const char *note;  /* what its user should know of it, or NULL */
 	const struct preset_func *known; /* known arguments and result, or NULL */
-	unsigned char how; /* kernel function: enum kfunc_how */
 	const char *refused; /* why it cannot be probed, or NULL */
 	struct plan plan;
 	size_t lost_jumps; /* untracked tail calls; calls that leave through them are untimed */
