@@ -104,7 +104,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "filters: four terms must all hold, stack arguments included" {
 	local all='a == 1 && small == -123 && code == tyBad && text == "on the stack"'
 

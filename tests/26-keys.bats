@@ -15,7 +15,7 @@ setup() {
 		s ty_stack -- x ty_text -- a fix_add
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "keys: calls are grouped by an argument, with names of values, and summed" {
 	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1

@@ -131,7 +131,6 @@ launched() { # GROUP PROGRAM CASE...
 	wait_bg launched
 }
 
-# bats test_tags=core
 @test "gpu: each launch counts once, under the kernel's name" {
 	local program want
 

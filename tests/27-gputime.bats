@@ -19,7 +19,7 @@ job() { # CASE...
 	capture env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" "$@"
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "gpu: GPU times are by kernel, device and stream, for any order of buffers" {
 	fsn attach gpu
 	job heard 10 known

@@ -24,7 +24,7 @@ ranges() { # FIELDS
 	rows nvtx range "$1" | sort
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "nvtx: times are by range, nested, with self time, from push to pop" {
 	fsn attach nvtx
 	job nested
@@ -119,7 +119,7 @@ numbered 40 280000 280000"
 	fsn detach nvtx
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "nvtx: calls are by the innermost range of their thread" {
 	fsn attach own --lib "$FIX/nvtxjob" own_work --by range
 	job call 3 begin outer call 5 begin inner call 7 end call 2 end call 1 threads 8 call 2

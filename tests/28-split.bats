@@ -183,7 +183,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "split: stacks of sleeps have the blocked time of the calls" {
 	local lacks
 

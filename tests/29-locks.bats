@@ -38,7 +38,7 @@ rows_match() {
 		"[$((all)),0,3]"
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "locks: waits and times of each lock match the program, and static locks have names" {
 	contend 5 locks --name g
 	fsn stats g --json
@@ -85,7 +85,7 @@ rows_match() {
 	refute_output_match 'futex:wait'
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "locks: the thread that ends a wait is known, in rows and slow calls" {
 	contend 2 locks --name g --by lock,waker,waker_tid --slow 0ns
 	fsn stats g --json

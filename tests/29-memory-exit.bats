@@ -39,7 +39,7 @@ kept() {
 		| [.exit_bytes, .exit_blocks]] | transpose | map(add)' -c
 }
 
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "memory: run shows what was live at exit, by caller" {
 	fsn run malloc --lib "$LIB/libc.so.6" --memory --by function \
 		-- env LD_LIBRARY_PATH="$LIB" "$LEAKS"

@@ -670,7 +670,7 @@ sampled_out 900"
 @test "attach: calls that began earlier are not counted (multi, ret)" {
 	case_attach_mid multi ret
 }
-# bats test_tags=core,arch
+# bats test_tags=arch
 @test "tail calls: the time of a caller includes the callee, or is unknown (multi, ret)" {
 	case_jumps multi ret
 }

@@ -678,7 +678,6 @@ tree_of() { # GROUP
 	json -r '.[0].tree[] | "\(.depth) \(.function)\(if .again then "*" else "" end) \(.calls)"'
 }
 
-# bats test_tags=core
 @test "tree: each call is below its caller, and recursion is one row" {
 	local kind
 

@@ -727,7 +727,7 @@ start_held() { # CALLS
 
 # --- children -----------------------------------------------------------------------------------
 
-# bats test_tags=bpf,core
+# bats test_tags=bpf
 @test "run: counts the first call of each of 200 children of COMMAND" {
 	local spawn
 
