@@ -137,6 +137,7 @@ struct cfs_rq {
 struct sched_entity {
 	__u64 exec_start;       /* clock_task at the last update */
 	__u64 sum_exec_runtime; /* ns on a CPU up to exec_start */
+	__u64 prev_sum_exec_runtime; /* the same when it got its CPU */
 	struct cfs_rq *cfs_rq;
 } __core;
 
@@ -144,6 +145,7 @@ struct sched_info {
 	unsigned long long run_delay; /* ns runnable without a CPU */
 	/* since when it is runnable, by its run queue's clock, or 0 */
 	unsigned long long last_queued;
+	unsigned long long last_arrival; /* when it got its CPU, by the same clock */
 } __core;
 
 struct cred {
@@ -187,6 +189,7 @@ struct task_struct {
 	unsigned int flags;
 	/* 32 bits; a byte in 7.2, which libbpf relocates for unsigned types only */
 	unsigned int on_cpu;
+	unsigned int policy; /* SCHED_NORMAL, ... */
 	int exit_state, exit_code;
 	__u64 self_exec_id; /* incremented with each exec; 64 bits since 5.7 */
 	struct task_struct *real_parent;

@@ -686,16 +686,43 @@ static __always_inline void thread_fill(struct fsn_thread *at, struct task_struc
 	}
 }
 
-/* Lists all sleeping threads. */
+#define SCHED_FIFO	1
+#define SCHED_RR	2
+#define SCHED_IDLE	5
+
+/*
+ * How long @task has slept. Run queues have a clock of their own: now is when the command got its CPU.
+ * Other classes of the scheduler do not note how long a task had run before.
+ */
+static __always_inline __u64 slept_ns(struct task_struct *task)
+{
+	__u64 since, now;
+
+	if (!bpf_core_field_exists(task->sched_info.last_arrival) || task->policy == SCHED_FIFO ||
+		task->policy == SCHED_RR || task->policy > SCHED_IDLE)
+		return 0;
+	since = task->sched_info.last_arrival + task->se.sum_exec_runtime -
+		task->se.prev_sum_exec_runtime;
+	now = bpf_get_current_task_btf()->sched_info.last_arrival;
+	return now > since ? now - since : 0;
+}
+
+/* Lists all threads; those that run with .pc 0. */
 SEC("iter/task")
 int fsn_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct fsn_thread at = {};
 
-	if (!task || !task->mm || !task->__state)
+	if (!task || !task->mm)
 		return 0;
-	thread_fill(&at, task);
+	if (task->__state) {
+		thread_fill(&at, task);
+		at.slept_ns = slept_ns(task);
+	} else {
+		at.tid = task->pid;
+		at.trampoline = task->mm->uprobes_state.xol_area->vaddr;
+	}
 	bpf_seq_write(ctx->meta->seq, &at, sizeof(at));
 	return 0;
 }

@@ -203,16 +203,7 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
  * --- stack.c: stacks of threads, also for list inflight ----------------------------------------
  */
 
-struct thread_stack {
-	const struct thread_frame *frames; /* NULL: not known */
-	size_t cnt;
-	const char *end; /* why the stack ends: a word for documents */
-};
-
-/*
- * Reads the stack of a thread if it is blocked. The result is valid until the next read from
- * @threads.
- */
+/* thread_stacks_get(), without frames if the stack cannot be read. */
 struct thread_stack thread_stack_read(struct thread_stacks *threads, pid_t pid, pid_t tid);
 
 /* Adds key "stack" of a thread; @lines: with source lines. */

@@ -110,8 +110,8 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 	out_escaped(o, function, strlen(function));
 	out_printf(o, " of %d/%d%s", call->pid, call->tid,
 		stack->frames        ? ":\n"
-			: stack->end ? ": it runs\n"
-				     : ": it can't be seen\n");
+			: stack->runs ? ": it runs\n"
+				      : ": it can't be seen\n");
 	thread_stack_text(o, stack);
 }
 
@@ -255,12 +255,7 @@ struct scene {
 
 static struct thread_stack stack_of(const struct scene *s, const struct crash *c)
 {
-	struct thread_stack stack = {};
-	enum fsn_walk_end end;
-
-	thread_stacks_of_crash(s->stacks, s->group, c->record, &stack.frames, &stack.cnt, &end);
-	stack.end = stack.frames ? stack_end_name(end) : NULL;
-	return stack;
+	return thread_stacks_of_crash(s->stacks, s->group, c->record);
 }
 
 static uint64_t real_time_of(const struct crash *c)

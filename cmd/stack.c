@@ -15,7 +15,7 @@
 #include "proc/proc.h"
 #include "show/text.h"
 
-#define TRIES  10      /* of a thread that runs, which may go to sleep */
+#define TRIES  20      /* of a thread that runs, which may go to sleep */
 #define TRY_NS 5000000 /* between two of them */
 #define NAMED  4       /* of threads with the same stack */
 
@@ -23,13 +23,10 @@
 
 struct thread_stack thread_stack_read(struct thread_stacks *threads, pid_t pid, pid_t tid)
 {
-	struct thread_stack stack = {};
-	enum fsn_walk_end end;
-	int code = thread_stacks_get(threads, pid, tid, &stack.frames, &stack.cnt, &end);
+	struct thread_stack stack;
 
-	if (code)
-		stack.frames = NULL;
-	stack.end = !code ? stack_end_name(end) : code == -EBUSY ? "running" : NULL;
+	if (thread_stacks_get(threads, pid, tid, &stack) == -EBUSY)
+		stack.runs = true;
 	return stack;
 }
 
@@ -59,7 +56,10 @@ void thread_stack_json(struct json *j, const struct thread_stack *stack, bool li
 		}
 		json_close(j, ']');
 	}
-	json_set_str(j, "end", stack->end);
+	json_set_str(j, "end",
+		stack->frames         ? stack_end_name(stack->end)
+			: stack->runs ? "running"
+				      : NULL);
 	json_close(j, '}');
 }
 
@@ -85,8 +85,8 @@ void thread_stack_text(struct out *o, const struct thread_stack *stack)
 			add_source_text(o, f);
 		out_char(o, '\n');
 	}
-	if (stack->frames && strcmp(stack->end, "outermost"))
-		out_printf(o, "    [truncated: %s]\n", stack->end);
+	if (stack->frames && stack->end != FSN_WALK_OUTERMOST)
+		out_printf(o, "    [truncated: %s]\n", stack_end_name(stack->end));
 }
 
 /* --- threads ------------------------------------------------------------------------------------ */
@@ -97,7 +97,10 @@ struct thread {
 	struct blocked blocked;
 	const char *call;  /* the system call's name; NULL: none, or not known */
 	struct out kernel; /* names of its frames in the kernel, each with a newline */
-	struct out does;   /* "waits in futex", and its stack, for readers */
+	struct out does;   /* "waits in futex" */
+	struct out stack;  /* a line for each frame, for readers */
+	uint64_t slept_ns; /* 0: not known */
+	bool has_stack;
 	bool told;
 };
 
@@ -106,6 +109,7 @@ static void threads_free(struct thread *threads, size_t cnt)
 	for (size_t i = 0; threads && i < cnt; i++) {
 		out_done(&threads[i].kernel);
 		out_done(&threads[i].does);
+		out_done(&threads[i].stack);
 	}
 	free(threads);
 }
@@ -134,7 +138,7 @@ static void wait_text(struct out *o, pid_t pid, const struct thread *t)
 		out_str(o, "runs");
 		return;
 	}
-	out_str(o, b->state == 'T' || b->state == 't' ? "is stopped" :
+	out_str(o, b->state == 'T' || b->state == 't' ? "stopped" :
 			b->state == 'D'		      ? "waits, uninterruptible," :
 							"waits");
 	if (!t->call)
@@ -168,6 +172,7 @@ static void thread_json(struct json *j, const struct options *o, pid_t pid, cons
 	json_set_str(j, "state", state);
 	json_set_str(j, "syscall", t->call);
 	json_set_str(j, "file", *t->blocked.file ? t->blocked.file : NULL);
+	json_set_u64_if(j, "waited_ns", t->slept_ns, t->slept_ns);
 	json_set_u64_if(j, "lock_owner", t->blocked.owner, (uint64_t)t->blocked.owner);
 	json_set_open(j, "kernel", '[');
 	for (size_t at = 0, len; at < t->kernel.len; at += len + 1) {
@@ -208,9 +213,12 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 		if (code)
 			return code == -ENOENT ? -ESRCH : code;
 		stack = thread_stack_read(stacks, pid, t->tid);
-		if (!stack.end || strcmp(stack.end, "running"))
+		if (stack.frames || !stack.runs)
 			break;
 	}
+	if (stack.runs)
+		t->blocked = (struct blocked) { .state = 'R' };
+	t->slept_ns = stack.slept_ns;
 	proc_comm(pid, t->tid, t->comm);
 	if (t->blocked.state != 'R' && t->blocked.number >= 0)
 		t->call = syscall_name(SYSCALL_NATIVE, (unsigned int)t->blocked.number);
@@ -221,32 +229,54 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 		return 0;
 	}
 	wait_text(&t->does, pid, t);
-	out_char(&t->does, '\n');
 	if (o->list.verbose)
-		kernel_text(&t->does, &t->kernel);
-	thread_stack_text(&t->does, &stack);
+		kernel_text(&t->stack, &t->kernel);
+	thread_stack_text(&t->stack, &stack);
+	t->has_stack = stack.frames;
 	return 0;
 }
 
 /* --- the command -------------------------------------------------------------------------------- */
 
+static bool is_same(const struct out *a, const struct out *b)
+{
+	return a->len == b->len && (!a->len || !memcmp(a->buf, b->buf, a->len));
+}
+
 static bool is_alike(const struct thread *a, const struct thread *b)
 {
-	return a->does.len == b->does.len && !memcmp(a->does.buf, b->does.buf, a->does.len) &&
+	return is_same(&a->does, &b->does) && is_same(&a->stack, &b->stack) &&
 		!strcmp(a->comm, b->comm);
 }
 
-/* "4712, 4713 and 10 more, worker: waits in futex", and a line for each frame. */
+/* " for 1.2 s", or " for 1.2 to 3.4 s" */
+static void slept_text(struct out *o, uint64_t min, uint64_t max)
+{
+	char shortest[TEXT_NUM_LEN], longest[TEXT_NUM_LEN];
+
+	if (!min)
+		return;
+	text_duration(min, shortest);
+	text_duration(max, longest);
+	out_printf(o, " for %s", shortest);
+	if (strcmp(shortest, longest))
+		out_printf(o, " to %s", longest);
+}
+
+/* "4712, 4713 and 10 more, worker: waits in futex for 1.2 s", and a line for each frame. */
 static void print_alike(struct thread *threads, size_t cnt, size_t first)
 {
 	struct thread *t = &threads[first];
 	__cleanup(out_done) struct out o = {};
+	uint64_t min = t->slept_ns, max = min;
 	size_t alike = 0;
 
 	for (size_t i = first; i < cnt; i++) {
 		if (threads[i].told || !is_alike(t, &threads[i]))
 			continue;
 		threads[i].told = true;
+		min = threads[i].slept_ns < min ? threads[i].slept_ns : min;
+		max = threads[i].slept_ns > max ? threads[i].slept_ns : max;
 		if (alike++ >= NAMED)
 			continue;
 		out_printf(&o, "%s%d", alike > 1 ? ", " : "", threads[i].tid);
@@ -256,8 +286,11 @@ static void print_alike(struct thread *threads, size_t cnt, size_t first)
 	out_char(&o, ' ');
 	out_escaped(&o, t->comm, strlen(t->comm));
 	out_str(&o, ": ");
+	out_mem(&o, t->does.buf, t->does.len);
+	slept_text(&o, min, max);
+	out_char(&o, '\n');
+	out_mem(&o, t->stack.buf, t->stack.len);
 	fwrite(o.buf, 1, o.len, stdout);
-	fwrite(t->does.buf, 1, t->does.len, stdout);
 }
 
 static int stack_number(const struct options *o, const char *word, pid_t *ret_number)
@@ -299,7 +332,7 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 	for (size_t i = 0; i < cnt; i++) {
 		if (threads[i].told)
 			continue;
-		running += threads[i].blocked.state == 'R';
+		running += threads[i].blocked.state == 'R' && !threads[i].has_stack;
 		if (i)
 			putchar('\n');
 		print_alike(threads, cnt, i);
@@ -362,7 +395,7 @@ static int run(struct globals *g, int argc, char **argv)
 const struct command cmd_stack = { "stack", "PID [TID...]", "where threads are, what they wait for", run,
 	ON_STACK, "PID [TID...]",
 	"Print where each thread of a process is now, and what it waits for.\v"
-	"Nothing is attached, and no thread is stopped: a thread that runs has no stack.\n"
+	"No thread is stopped. The stack of one that runs is a sample of the CPU clock.\n"
 	"Examples:\n"
 	"  funcsnoop stack 4711\n"
 	"  funcsnoop stack 4711 4713 --lines" };

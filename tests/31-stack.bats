@@ -39,38 +39,39 @@ all_wait() {
 	assert_json '[.[] | select(.comm == "waiter").lock_owner] | unique' "[$(tids holder)]"
 	assert_json '.[] | select(.comm == "reader").file | test("^pipe:\\[[0-9]+\\]$")' true
 	assert_json '[.[] | select(.comm != "waiter").lock_owner] | unique' '[null]'
-	assert_json '.[] | select(.comm == "runner") | [.state, .syscall, .stack.frames, .stack.end]' \
-		'["R",null,null,"running"]'
+	assert_json '.[] | select(.comm == "runner") | [.state, .syscall, .waited_ns, .stack.end]' \
+		'["R",null,null,"outermost"]'
 	assert_json '[.[].pid] | unique' "[$pid]"
 }
 
 @test "stack: each thread has the frames that gdb has" {
 	need_tool gdb
 	fsn stack "$pid" --json
-	json '.[] | select(.stack.frames) | "\(.tid) " + ([.stack.frames[].name
-		| select(test("^(lock_|hold$|want$|take$|main$)"))] | join(" "))' |
+	json '.[] | "\(.tid) " + ([.stack.frames[].name
+		| select(test("^(lock_|hold$|want$|take$|spin$|main$)"))] | join(" "))' |
 		sort >"$BATS_TEST_TMPDIR/own"
 	gdb -nx -batch -p "$pid" -ex "thread apply all bt" 2>/dev/null |
 		awk '/^Thread / { split($0, w, "LWP "); tid = w[2] + 0 }
 			/^#/ { name = $2 ~ /^0x/ ? $4 : $2
-				if (name ~ /^(lock_|hold$|want$|take$|main$)/) frames[tid] = frames[tid] " " name }
+				if (name ~ /^(lock_|hold$|want$|take$|spin$|main$)/) frames[tid] = frames[tid] " " name }
 			END { for (tid in frames) print tid frames[tid] }' | sort >"$BATS_TEST_TMPDIR/gdb"
 	diff -u "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/own" >&2
-	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/own")" 6
+	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/own")" 7
 }
 
 @test "stack: threads with the same stack are one block of lines" {
-	local lines
+	local lines time=' for [0-9.]+ m?s( to [0-9.]+ m?s)?'
 
 	fsn stack "$pid"
 	mapfile -t lines < <(tids waiter | sort -n)
-	assert_output_match "^${lines[0]}, ${lines[1]}, ${lines[2]} waiter: waits in futex: mutex at 0x[0-9a-f]+ held by $(tids holder) holder$"
-	assert_output_match "^$(tids reader) reader: waits in read of pipe:\[[0-9]+\]$"
-	assert_output_match "^$(tids holder) holder: waits in clock_nanosleep$"
+	assert_output_match "^${lines[0]}, ${lines[1]}, ${lines[2]} waiter: waits in futex: mutex at 0x[0-9a-f]+ held by $(tids holder) holder$time$"
+	assert_output_match "^$(tids reader) reader: waits in read of pipe:\[[0-9]+\]$time$"
+	assert_output_match "^$(tids holder) holder: waits in clock_nanosleep$time$"
 	assert_output_match "^$(tids runner) runner: runs$"
 	assert_eq "$(grep -c '^    lock_want$' <<<"$output")" 1
 	refute_output_match '_\[k\]$'
-	assert_stderr "funcsnoop stack: 1 thread runs: 'funcsnoop run cpu -p $pid -d 1 --by stack' shows where"
+	assert_output_match '^    spin$'
+	assert_stderr ""
 	fsn stack "$pid" "$(tids reader)" -v
 	assert_output_match '^    .*pipe_read_\[k\]$'
 	assert_output_match '^    lock_read$'
@@ -89,6 +90,56 @@ all_wait() {
 	stop_bg locks
 	start_bg locks "$LOCKS"
 	wait_line locks '^ready$'
+}
+
+# It runs for a while before it waits: the wait begins after that. The scheduler's clock stands while
+# interrupts are handled and other guests run: the difference of the program's own two clocks.
+@test "stack: a thread waits since it last ran" {
+	local began until
+
+	start_bg waits python3 -c 'import time
+start, used = time.monotonic_ns(), time.thread_time_ns()
+while time.monotonic_ns() < start + 5e8: pass
+end = time.monotonic_ns()
+print(end - ((end - start) - (time.thread_time_ns() - used)), flush=True)
+time.sleep(600)'
+	wait_line waits '^[0-9]+$'
+	began=$(<"$(bg_out waits)")
+	poll_until grep -q '^State:.*sleeping' "/proc/$(bg_pid waits)/status"
+	sleep 0.3
+	fsn stack "$(bg_pid waits)" --json
+	until=$(python3 -c 'import time; print(time.monotonic_ns())')
+	assert_json ".[0].waited_ns | . >= 300000000 and . <= $until - $began" true
+	stop_bg waits
+}
+
+# It computes all the time; its frames are the same at each look.
+@test "stack: a thread that runs has its frames, Python's included" {
+	local py i
+
+	for i in /usr/bin/python3.{9..14}; do
+		[[ ! -x $i ]] || py=$i
+	done
+	[[ -n ${py-} ]] || skip "needs python3 (3.9 to 3.14)"
+	printf '%s\n' 'def inner():' '    while True: pass' 'def outer():' '    inner()' 'print("ready", flush=True)' \
+		'outer()' >"$BATS_TEST_TMPDIR/spin.py"
+	start_bg spin "$py" "$BATS_TEST_TMPDIR/spin.py"
+	wait_line spin '^ready$'
+	for i in {1..5}; do
+		fsn stack "$(bg_pid spin)" --json
+		assert_json '.[0] | [.state, .stack.end, ([.stack.frames[] | select(.name
+			| test("^(inner|outer|<module>)$")) | [.name, .line]])]' \
+			'["R","outermost",[["inner",2],["outer",4],["<module>",6]]]'
+	done
+	stop_bg spin
+}
+
+@test "stack: a thread that runs where the CPU clock cannot be had is only named" {
+	need_tool strace
+	capture strace -f -qq -o /dev/null -e trace=perf_event_open \
+		-e inject=perf_event_open:error=EACCES "$FUNCSNOOP" stack "$pid" "$(tids runner)"
+	assert_output "$(tids runner) runner: runs"
+	assert_stderr "funcsnoop stack: 1 thread runs: 'funcsnoop run cpu -p $pid -d 1 --by stack' shows where"
 }
 
 @test "stack: --lines adds lines of the source" {

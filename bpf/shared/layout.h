@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 19
+#define FSN_LAYOUT 20
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -404,6 +404,7 @@ struct fsn_mapped {
 struct fsn_thread {
 	unsigned int pid, tid;
 	unsigned long long switches; /* how often it was switched out */
+	unsigned long long slept_ns; /* since then; 0: not known */
 	unsigned long long pc, sp, fp;
 	unsigned long long trampoline; /* 0: there is none */
 	unsigned long long place[FSN_RETURNS_MAX], to[FSN_RETURNS_MAX]; /* innermost first; 0: no more */

@@ -281,26 +281,34 @@ struct thread_frame {
 	bool inlined;     /* into the function of the next frame */
 };
 
+struct thread_stack {
+	const struct thread_frame *frames; /* innermost first; NULL: not known */
+	size_t cnt;
+	enum fsn_walk_end end;
+	bool runs;         /* or waits for a CPU; the frames are those of a moment ago */
+	uint64_t slept_ns; /* 0: not known */
+};
+
 /*
- * Unwinds the stack of the sleeping thread @tid of process @pid, innermost frame first. Python frames
- * replace frames of the interpreter if they can be read. The frames and their strings belong to @s
- * until the next call.
+ * Unwinds the stack of thread @tid of process @pid. Python frames replace frames of the interpreter if
+ * they can be read. The frames and their strings belong to @s until the next call.
  *
  * Reads the memory of the process, starting with the registers that the thread had when it went to
- * sleep. Returns 0, -EBUSY if the thread runs or has run meanwhile, -ESRCH if it has exited, or -EPERM.
+ * sleep. perf_event_open(2) gives registers and up to 63 KiB of stack of a thread that runs. Returns 0,
+ * -EBUSY if the thread has run meanwhile, or had no CPU for 5 ms, -ESRCH if it has exited or is the
+ * kernel's, or -EPERM.
  */
 _must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
-	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end);
+	struct thread_stack *ret_stack);
 
 /*
  * The same for processes that have exited, without a BPF program. thread_stacks_of_crash() names the
- * frames of @crash, a record of @g; *@ret_frames is NULL if its stack was not recorded.
+ * frames of @crash, a record of @g; without frames if its stack was not recorded.
  */
 struct fsn_crash;
 void thread_stacks_new_dead(bool lines, struct thread_stacks **ret_stacks);
-void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
-	const struct fsn_crash *crash, const struct thread_frame **ret_frames, size_t *ret_cnt,
-	enum fsn_walk_end *ret_end);
+struct thread_stack thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
+	const struct fsn_crash *crash);
 
 /* --- the overhead of probes on this machine ------------------------------------------------ */
 

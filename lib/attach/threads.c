@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Stacks of sleeping threads, without stopping them. A BPF iterator reads their registers and
-// process_vm_readv(2) reads their memory. Frames are unwound like in the BPF programs. Stacks of
-// processes that died are unwound from the copy that the BPF programs made.
+// Stacks of threads, without stopping them. A BPF iterator reads the registers of those that sleep, and
+// process_vm_readv(2) reads their memory; one sample of the CPU clock has both for one that runs.
+// Frames are unwound like in the BPF programs. Stacks of processes that died are unwound from the copy
+// that the BPF programs made.
+#include <asm/perf_regs.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/perf_event.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -51,11 +59,19 @@ struct thread_stacks {
 	struct thread_frame *merged; /* the same with frames of Python */
 };
 
+/* A part of a thread's stack. */
+struct thread_copy {
+	uint64_t at; /* its address */
+	const void *bytes;
+	size_t size;
+};
+
 /* A walk in progress. */
 struct thread_walk {
 	struct thread_stacks *s;
 	const struct fsn_thread *at;
 	const struct fsn_crash *crash; /* NULL: the process lives */
+	struct thread_copy copy;       /* of its stack; empty: that is read from the process */
 	const struct proc_maps *maps;
 	uint64_t pc, sp, fp;
 	bool exact; /* .pc is the next instruction, not a return address */
@@ -116,7 +132,7 @@ void thread_stacks_free(struct thread_stacks *s)
 
 /* --- where it sleeps --------------------------------------------------------------------------- */
 
-/* 0, -EBUSY when it does not sleep, and what bpf(2) gives. */
+/* 0, -EBUSY when it does not sleep, -ESRCH without memory, and what bpf(2) gives. */
 static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *ret_at)
 {
 	union bpf_iter_link_info info = { .task.tid = (__u32)tid };
@@ -130,9 +146,9 @@ static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *
 		for (size_t i = 0; i < (size_t)got / sizeof(*at); i++)
 			if (at[i].tid == (unsigned int)tid) {
 				*ret_at = at[i];
-				return 0;
+				return at[i].pc ? 0 : -EBUSY;
 			}
-	return got < 0 ? -errno : -EBUSY;
+	return got < 0 ? -errno : -ESRCH;
 }
 
 /* --- files -------------------------------------------------------------------------------------- */
@@ -179,13 +195,13 @@ static const struct fsn_unwind_row *row_at(const struct unwind_rows *rows, uint6
 
 /* --- the stack ---------------------------------------------------------------------------------- */
 
-static bool read_copy(const struct fsn_crash *c, uint64_t addr, uint64_t *ret)
+static bool read_copy(const struct thread_copy *c, uint64_t addr, uint64_t *ret)
 {
-	uint64_t at = addr - c->stack_at, bytes = c->word_cnt * sizeof(*ret);
+	uint64_t at = addr - c->at;
 
-	if (at >= bytes || bytes - at < sizeof(*ret))
+	if (at >= c->size || c->size - at < sizeof(*ret))
 		return false;
-	memcpy(ret, (const char *)c->stack + at, sizeof(*ret));
+	memcpy(ret, (const char *)c->bytes + at, sizeof(*ret));
 	return true;
 }
 
@@ -195,8 +211,8 @@ static bool read_word(const struct thread_walk *w, uint64_t addr, uint64_t *ret)
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
 	struct iovec from = { (void *)addr, sizeof(*ret) };
 
-	if (w->crash)
-		return read_copy(w->crash, addr, ret);
+	if (w->crash || w->copy.bytes)
+		return read_copy(&w->copy, addr, ret);
 	return process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
 }
 
@@ -361,18 +377,35 @@ static bool python_agrees(const struct thread_stacks *s, const struct python_sta
 	return end == FSN_WALK_OUTERMOST ? native == calls : !py->counted && native <= calls;
 }
 
+/* Frames of a thread that runs may be read while it changes them: two readings alike are right. */
+static bool python_stays(struct thread_walk *w, pid_t tid, const struct python_stack *py)
+{
+	_cleanup_python_stack_ struct python_stack again = {};
+
+	if (python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &again) ||
+		again.cnt != py->cnt)
+		return false;
+	for (size_t i = 0; i < py->cnt; i++) {
+		const struct python_frame *a = &py->frames[i], *b = &again.frames[i];
+
+		if (!a->name != !b->name || (a->name && strcmp(a->name, b->name)))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Replaces the native frames of the interpreter by the Python frames that it evaluates. If the two
  * do not match, the native frames are kept.
  */
-static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
+static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end, bool runs)
 {
 	_cleanup_python_stack_ struct python_stack py = {};
 	struct thread_stacks *s = w->s;
 	size_t cnt = 0, at = 0;
 
 	if (python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &py) ||
-		!python_agrees(s, &py, end))
+		!python_agrees(s, &py, end) || (runs && !python_stays(w, tid, &py)))
 		return;
 	free(s->merged);
 	s->merged = xcalloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
@@ -398,40 +431,138 @@ static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end
 	s->cnt = cnt;
 }
 
-int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
-	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end)
+/* --- where it runs -------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define SAMPLE_FP PERF_REG_X86_BP
+#define SAMPLE_SP PERF_REG_X86_SP
+#define SAMPLE_PC PERF_REG_X86_IP
+#else
+#define SAMPLE_FP PERF_REG_ARM64_X29
+#define SAMPLE_SP PERF_REG_ARM64_SP
+#define SAMPLE_PC PERF_REG_ARM64_PC
+#endif
+
+#define SAMPLE_NS    100000  /* on a CPU, until it is taken */
+#define SAMPLE_MS    5       /* to wait for that */
+#define RUNNING_TRIES 10
+#define SAMPLE_STACK 64512   /* a record has fewer than 64 KiB */
+#define SAMPLE_RING  0x20000 /* data pages: a power of two that holds a record */
+
+/* perf_event_open(2), "PERF_RECORD_SAMPLE"; registers in the order of their bits */
+struct sample {
+	struct perf_event_header header;
+	uint64_t abi;
+	uint64_t fp, sp, pc;
+	uint64_t size;
+	char stack[SAMPLE_STACK];
+	uint64_t filled;
+};
+
+/* Walks from where the thread is that runs. -EBUSY: it had no CPU, or runs code of 32 bits. */
+static int walk_sample(struct thread_walk *w, const struct perf_event_mmap_page *page,
+	enum fsn_walk_end *ret_end)
+{
+	const struct sample *sample = (const void *)((const char *)page + page->data_offset);
+
+	if (!__atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE) ||
+		sample->header.type != PERF_RECORD_SAMPLE || sample->abi != PERF_SAMPLE_REGS_ABI_64 ||
+		sample->size != SAMPLE_STACK)
+		return -EBUSY;
+	w->pc = sample->pc;
+	w->sp = sample->sp;
+	w->fp = sample->fp;
+	w->exact = true;
+	w->copy = (struct thread_copy) { sample->sp, sample->stack, sample->filled };
+	/* An instruction that the kernel has moved there from its place, for a probe. */
+	if (w->at->trampoline && w->pc - w->at->trampoline < (uint64_t)sysconf(_SC_PAGESIZE))
+		return -EBUSY;
+	while (!*ret_end)
+		*ret_end = step(w);
+	if (*ret_end == FSN_WALK_NO_MEMORY && sample->filled == SAMPLE_STACK)
+		*ret_end = FSN_WALK_DEEP;
+	return 0;
+}
+
+static int walk_running(struct thread_walk *w, pid_t tid, enum fsn_walk_end *ret_end)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE) + SAMPLE_RING;
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = SAMPLE_NS,
+		.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_regs_user = 1ULL << SAMPLE_FP | 1ULL << SAMPLE_SP | 1ULL << SAMPLE_PC,
+		.sample_stack_user = SAMPLE_STACK, .wakeup_events = 1 };
+	_cleanup_close_ int fd =
+		(int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	void *ring;
+	int code;
+
+	if (fd < 0)
+		return errno == ESRCH ? -ESRCH : -EBUSY;
+	ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED)
+		return -EBUSY;
+	(void)!poll(&ready, 1, SAMPLE_MS);
+	(void)!ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	code = walk_sample(w, ring, ret_end);
+	munmap(ring, size);
+	return code;
+}
+
+/* --- the stack of a thread ------------------------------------------------------------------------ */
+
+int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid, struct thread_stack *ret_stack)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = {};
 	struct fsn_thread at = {}, again = {};
 	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
 	enum fsn_walk_end end = 0;
-	bool is_deep;
-	int code = look_at(s, tid, &at);
+	bool is_deep = false, runs;
+	int code;
 
-	if (!code)
+	*ret_stack = (struct thread_stack) {};
+	sleep_ns(1); /* the program measures from when this thread got its CPU */
+	code = look_at(s, tid, &at);
+	runs = ret_stack->runs = code == -EBUSY;
+	if (!code || runs)
 		code = proc_maps_read("/proc", pid, &maps, NULL);
 	if (code)
 		return code;
+	at.pid = (unsigned int)pid;
 	w.pc = at.pc;
 	w.sp = at.sp;
 	w.fp = at.fp;
-	stack_done(s);
-	while (!end)
-		end = step(&w);
-	is_deep = s->cnt > FSN_FRAMES_MAX;
-	if (w.python)
-		python_merge(&w, tid, end);
+	/* Python may have called and returned between the sample and the reading of its frames. */
+	for (int i = 0; i < (runs ? RUNNING_TRIES : 1); i++) {
+		stack_done(s);
+		w.python = NULL;
+		end = 0;
+		code = runs ? walk_running(&w, tid, &end) : 0;
+		if (code)
+			return code;
+		while (!end)
+			end = step(&w);
+		is_deep = s->cnt > FSN_FRAMES_MAX;
+		if (!w.python)
+			break;
+		python_merge(&w, tid, end, runs);
+		if (s->merged)
+			break;
+	}
 	if (is_deep && !s->merged)
 		s->cnt = FSN_FRAMES_MAX;
-	*ret_frames = s->merged ? s->merged : s->frames;
-	code = look_at(s, tid, &again);
-	if (!code &&
+	code = runs ? 0 : look_at(s, tid, &again);
+	if (!code && !runs &&
 		(again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
 		code = -EBUSY;
 	if (code)
 		return code;
-	*ret_cnt = s->cnt;
-	*ret_end = is_deep ? FSN_WALK_DEEP : end;
+	*ret_stack = (struct thread_stack) { .frames = s->merged ? s->merged : s->frames,
+		.cnt = s->cnt,
+		.end = is_deep ? FSN_WALK_DEEP : end,
+		.runs = runs,
+		.slept_ns = at.slept_ns };
 	return 0;
 }
 
@@ -492,14 +623,14 @@ static bool step_out_of_nowhere(struct thread_walk *w)
 #endif
 }
 
-void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
-	const struct fsn_crash *crash, const struct thread_frame **ret_frames, size_t *ret_cnt,
-	enum fsn_walk_end *ret_end)
+struct thread_stack thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
+	const struct fsn_crash *crash)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = {};
 	struct thread_walk w = { .s = s,
 		.at = &crash->at,
 		.crash = crash,
+		.copy = { crash->stack_at, crash->stack, crash->word_cnt * sizeof(*crash->stack) },
 		.maps = &maps,
 		.pc = crash->at.pc,
 		.sp = crash->at.sp,
@@ -515,7 +646,7 @@ void thread_stacks_of_crash(struct thread_stacks *s, const struct group *g,
 		end = step(&w);
 	if (end == FSN_WALK_NO_MEMORY && crash->word_cnt == FSN_CRASH_WORDS)
 		end = FSN_WALK_DEEP;
-	*ret_frames = crash->word_cnt ? s->frames : NULL;
-	*ret_cnt = s->cnt;
-	*ret_end = end;
+	return (struct thread_stack) { .frames = crash->word_cnt ? s->frames : NULL,
+		.cnt = s->cnt,
+		.end = end };
 }
