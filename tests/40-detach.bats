@@ -213,8 +213,9 @@ killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
 	killed_while_closing TERM session return 10
 }
 
-# Since 6.13 the kernel waits for them when it frees a link of any group.
-@test "detach, run: do not wait for the calls of other groups that are in progress" {
+# A program in a call whose return group b probes. Since 6.13 the kernel waits for it when it frees a link
+# of any group.
+long_call() {
 	need_tool cc
 	cc -O1 -x c -o "$BATS_TEST_TMPDIR/own" - <<-'END'
 		#include <stdio.h>
@@ -235,10 +236,33 @@ killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
 	start_bg own "$BATS_TEST_TMPDIR/own"
 	wait_line own ready
 	fsn attach a "$BATS_TEST_TMPDIR/own:other"
+}
+
+@test "detach, run: do not wait for the calls of other groups that are in progress" {
+	long_call
 	capture timeout -s KILL 20 "$FUNCSNOOP" detach a
 	capture timeout -s KILL 20 "$FUNCSNOOP" run -d 0.1 "$BATS_TEST_TMPDIR/own:other"
 	fsn stats b --json
 	assert_json '.[0].functions[] | select(.name == "whole") | .in_flight' 1
+	stop_bg own
+	fsn detach b
+}
+
+@test "detach: killed with its helper process, it holds no lock until calls of others return" {
+	local folder=$FUNCSNOOP_BPFFS/funcsnoop from helper
+
+	long_call
+	start_bg detach "$FUNCSNOOP" detach a
+	while [[ -e $folder/a/link_0 || -e $folder/a~/link_0 ]]; do :; done
+	sleep 0.3
+	helper=$(cat "/proc/$(bg_pid detach)/task"/*/children 2>/dev/null) || true
+	# shellcheck disable=SC2086	# none before 6.13
+	kill -KILL "$(bg_pid detach)" $helper 2>/dev/null || true
+	wait_bg -s any detach
+	from=$EPOCHREALTIME
+	capture timeout -s KILL 10 "$FUNCSNOOP" reset
+	assert_between $(((${EPOCHREALTIME/./} - ${from/./}) / 1000)) 0 1900 "ms until the lock is free and 'a~' gone"
+	assert_eq "$(ls "$folder")" b
 	stop_bg own
 	fsn detach b
 }

@@ -639,8 +639,7 @@ static void make_group(void *arg)
 	/* The staging directory now has the failed or the replaced group. */
 	if (code || m->opts->replace)
 		bpffs_remove(m->fs, m->draft->name, on_progress, &removing, NULL);
-	if (apart_orphaned()) /* the command is gone, so only this process still has its lock */
-		bpffs_unlock(m->fs);
+	bpffs_leave(m->fs);
 }
 
 int attach_draft(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,

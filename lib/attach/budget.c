@@ -246,7 +246,7 @@ static void list_batch(const struct stage *s, const struct probe_list *list, con
 static void batch_unlink(struct batch *b)
 {
 	while (b->fd_cnt)
-		link_close(b->fd[--b->fd_cnt]);
+		link_close(b->fd[--b->fd_cnt], LINK_CLOSE_NS);
 	free(b->fd);
 	b->fd = NULL;
 }
@@ -457,8 +457,7 @@ static void count_apart(void *arg)
 	free(s->queue);
 	free(s->before);
 	s->err = err;
-	if (apart_orphaned()) /* no other process holds its lock now */
-		bpffs_unlock(s->fs);
+	bpffs_leave(s->fs);
 }
 
 /* --- what is counted --------------------------------------------------------------------------- */

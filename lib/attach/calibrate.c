@@ -774,8 +774,7 @@ static void calibrate_apart(void *arg)
 
 	attach_measure(c->draft, c->opts, c->fs, measure, &c->windows, &err);
 	c->err = err;
-	if (apart_orphaned()) /* the command is gone, so only this process still has its lock */
-		bpffs_unlock(c->fs);
+	bpffs_leave(c->fs);
 }
 
 static int calibrate_as(struct calibrating *c, struct err *err)

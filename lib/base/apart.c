@@ -9,6 +9,7 @@
 // next command removes them.
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 
 static volatile sig_atomic_t stop;
 static pid_t parent_pid; /* 0: not in a helper process */
+static int lock_fd = -1;
 
 static void on_parents_death(int sig)
 {
@@ -40,6 +42,11 @@ bool apart_orphaned(void)
 	return parent_pid && getppid() != parent_pid;
 }
 
+void apart_hold(int fd)
+{
+	lock_fd = fd;
+}
+
 void *apart_alloc(size_t size)
 {
 	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -52,6 +59,27 @@ void *apart_alloc(size_t size)
 void apart_free(void *mem, size_t size)
 {
 	munmap(mem, size);
+}
+
+static void *hold_lock(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/*
+ * Moves the lock to a thread with descriptors of its own. A thread that closes a link can wait in the
+ * kernel even after kill -9, and keeps the descriptors that it shares: see enum link_closing_state.
+ */
+static void move_lock(void)
+{
+	pthread_t thread;
+
+	if (lock_fd >= 0 && !apart_thread(&thread, hold_lock, NULL) && !unshare(CLONE_FILES)) {
+		close(lock_fd);
+		lock_fd = -1;
+	}
 }
 
 /* Blocks all signals except SIGTERM, which the kernel sends when the parent dies. */
@@ -69,8 +97,10 @@ static void child_main(pid_t parent, void (*fn)(void *arg), void *arg, bool *don
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_UNBLOCK, &term, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() == parent)
+	if (getppid() == parent) {
+		move_lock();
 		fn(arg);
+	}
 	/* A thread that still closes a link, as in link_close(), holds the process. */
 	close_range(0, ~0U, 0);
 	__atomic_store_n(done, true, __ATOMIC_SEQ_CST);

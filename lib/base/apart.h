@@ -26,6 +26,12 @@ bool apart_stop(void);
 /* For @fn: true if the command is dead. */
 bool apart_orphaned(void);
 
+/*
+ * Makes helper processes keep lock @fd until they end, also if the command dies; not longer if they are
+ * killed. @fn must not use @fd. -1: there is no lock.
+ */
+void apart_hold(int fd);
+
 /* Allocates zeroed memory that both processes share. apart_free() needs the same @size. */
 void *apart_alloc(size_t size);
 void apart_free(void *mem, size_t size);

@@ -201,11 +201,13 @@ enum link_closing_state link_closing_state(struct link_closing *c);
 /* Waits until the link is closed. */
 void link_closing_end(struct link_closing *c);
 
+#define LINK_CLOSE_NS 2000000000ULL /* a link's file is held longer than its programs run */
+
 /*
- * Closes a link and waits for that, but not longer than 2 s after CLOSING_UNUSED: then it returns
- * false, and a thread waits for the end.
+ * Closes a link and waits for that, but not longer than @most_ns after CLOSING_UNUSED, or until
+ * apart_stop(): then it returns false, and a thread waits for the end.
  */
-bool link_close(int fd);
+bool link_close(int fd, uint64_t most_ns);
 
 /* --- pages of files --------------------------------------------------------------------------- */
 

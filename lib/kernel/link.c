@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -32,9 +31,7 @@ struct link_create_multi {
 
 #define MULTI_RETURN 1U /* BPF_F_UPROBE_MULTI_RETURN */
 
-#define NSEC 1000000000L
-#define CLOSING_POLL_NS 2000000L
-#define UNUSED_NS	(2 * NSEC) /* the file of a link's probes is held longer than its programs run */
+#define PASS_NS 200000000ULL /* instead of LINK_CLOSE_NS, for each file */
 
 #define PERF_SEMAPHORE_SHIFT 32 /* PERF_UPROBE_REF_CTR_OFFSET_SHIFT, kernel/events/core.c */
 
@@ -401,7 +398,7 @@ int link_pass(const struct link_probes *probes)
 				       NULL)
 			     : link_perf(prog, false, probes, i, 0, &fd, NULL);
 		if (!code)
-			link_close(TAKE_FD(fd));
+			link_close(TAKE_FD(fd), PASS_NS);
 	}
 	return code;
 }
@@ -458,24 +455,19 @@ void link_closing_end(struct link_closing *c)
 	c->runs = false;
 }
 
-bool link_close(int fd)
+bool link_close(int fd, uint64_t most_ns)
 {
 	struct link_closing *c = xcalloc(1, sizeof(*c));
 	uint64_t unused_until = 0;
 	enum link_closing_state state;
-	struct timespec until;
 
 	link_closing_start(c, fd);
 	while ((state = link_closing_state(c)) != CLOSING_ENDED) {
 		if (state == CLOSING_UNUSED && !unused_until)
-			unused_until = clock_ns(CLOCK_MONOTONIC) + UNUSED_NS;
-		if (unused_until && !ns_until(unused_until))
+			unused_until = clock_ns(CLOCK_MONOTONIC) + most_ns;
+		if (unused_until && (apart_stop() || !ns_until(unused_until)))
 			return false;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += CLOSING_POLL_NS;
-		until.tv_sec += until.tv_nsec / NSEC;
-		until.tv_nsec %= NSEC;
-		c->runs = pthread_timedjoin_np(c->thread, NULL, &until);
+		sleep_ms(1);
 	}
 	free(c);
 	return true;

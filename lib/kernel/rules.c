@@ -418,7 +418,7 @@ static int attach_probes(struct lab *lab, enum link_mode mode)
 static void remove_probes(struct lab *lab)
 {
 	while (lab->link_cnt)
-		link_close(lab->links[--lab->link_cnt]);
+		link_close(lab->links[--lab->link_cnt], LINK_CLOSE_NS);
 }
 
 /* Creates the page and attaches the probes, or sets .code. lab_close() is always required. */

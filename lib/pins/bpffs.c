@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/apart.h"
 #include "base/file.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
@@ -458,6 +460,13 @@ static int lock_wait(int dir_fd, int how)
 	return fd;
 }
 
+static void set_lock(struct bpffs *fs, int fd)
+{
+	fs->lock_fd = fd;
+	fs->locked = fd >= 0;
+	apart_hold(fd);
+}
+
 static int take_lock(struct bpffs *fs, int how, struct err *err)
 {
 	int fd = lock_wait(fs->fd, how), code;
@@ -478,8 +487,7 @@ static int take_lock(struct bpffs *fs, int how, struct err *err)
 			err_hint(err, "only root and the owner of '%s' may", fs->path);
 		return fd;
 	}
-	fs->lock_fd = fd;
-	fs->locked = true;
+	set_lock(fs, fd);
 	return 0;
 }
 
@@ -592,21 +600,29 @@ bool bpffs_try_lock(struct bpffs *fs)
 	fd = fs->fd < 0 ? -EBADF : lock_try(fs->fd, LOCK_EX);
 	if (fd < 0)
 		return false;
-	fs->lock_fd = fd;
-	fs->locked = true;
+	set_lock(fs, fd);
 	return true;
 }
 
 /* Removes the lock directory only under LOCK_EX, so the last of several readers removes it. */
 void bpffs_unlock(struct bpffs *fs)
 {
-	if (fs->locked && !flock(fs->lock_fd, LOCK_EX | LOCK_NB) &&
-		is_linked(fs->fd, fs->lock_fd) && !unlinkat(fs->fd, LOCK, AT_REMOVEDIR))
+	int fd = fs->lock_fd;
+
+	if (!fs->locked)
+		return;
+	if (!flock(fd, LOCK_EX | LOCK_NB) && is_linked(fs->fd, fd) &&
+		!unlinkat(fs->fd, LOCK, AT_REMOVEDIR))
 		bpffs_drop_empty(fs);
-	if (fs->locked)
-		flock(fs->lock_fd, LOCK_UN);
-	fs->lock_fd = close_fd(fs->lock_fd);
-	fs->locked = false;
+	flock(fd, LOCK_UN);
+	set_lock(fs, -1);
+	close(fd);
+}
+
+void bpffs_leave(struct bpffs *fs)
+{
+	if (apart_orphaned() && !bpffs_drop_lock(fs->fd))
+		bpffs_drop_empty(fs);
 }
 
 /* True if the directory has entries that no living writer may be using. */

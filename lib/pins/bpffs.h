@@ -86,6 +86,9 @@ bool bpffs_try_lock(struct bpffs *fs);
 /* Releases the lock if it is held, and removes the directory if it is empty. */
 void bpffs_unlock(struct bpffs *fs);
 
+/* For the last act of an apart_run() under bpffs_lock(): removes the lock if the command is dead. */
+void bpffs_leave(struct bpffs *fs);
+
 /* Removes expired groups and leftovers of killed writers, unless another command holds the lock. */
 void bpffs_tidy(struct bpffs *fs);
 

@@ -450,7 +450,7 @@ static void close_from(struct closing *c, size_t *next, size_t end)
 			__atomic_store_n(&c->code, -errno, __ATOMIC_SEQ_CST);
 		else
 			c->unpinned[i] = true;
-		if (fd >= 0 && !link_close(TAKE_FD(fd)))
+		if (fd >= 0 && !link_close(TAKE_FD(fd), LINK_CLOSE_NS))
 			__atomic_store_n(&c->unfinished, true, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&c->done, 1, __ATOMIC_SEQ_CST);
 	}
@@ -741,7 +741,7 @@ static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress
 static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 	bpffs_progress_fn progress, void *arg, struct err *err)
 {
-	__cleanup(removal_done) struct removal removal = {};
+	__cleanup(removal_done) struct removal removal = { .unfinished = dead };
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
 	int code, held;
