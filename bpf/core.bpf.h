@@ -178,6 +178,8 @@ struct thread_struct {
 } __core;
 #endif
 
+#define SIGKILL 9
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;

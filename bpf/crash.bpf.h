@@ -16,8 +16,6 @@
 #include "stacks.bpf.h"
 #include "stream.bpf.h"
 
-#define SIGKILL  9
-
 #define SIGNAL_GROUP_EXIT 4    /* include/linux/sched/signal.h */
 #define SIGNAL_UNKILLABLE 64   /* the first process of a PID namespace */
 #define PF_IO_WORKER 0x00000010U /* include/linux/sched.h: it has no registers of its own */

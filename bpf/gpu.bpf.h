@@ -5,7 +5,7 @@
  * CUPTI. Each record is handled by one function, which is verified once.
  *
  * This BPF program reads memory and keeps no state, so recursion, longjmp and exceptions
- * do not matter. Records that a process has not passed on when it exits are lost.
+ * do not matter. Activity that a process has not passed on when it exits is lost; ranges are not.
  */
 #ifndef FUNCSNOOP_GPU_BPF_H
 #define FUNCSNOOP_GPU_BPF_H
@@ -346,27 +346,91 @@ __noinline int gpu_record(__u32 fn, __u64 at, __u32 stack)
 	return 0;
 }
 
-/* Saves the library's report on its own state in the process. */
-static __noinline int gpu_said(__u64 at)
+/* The state of the current process, if it has said one since its last exec. */
+static __always_inline struct fsn_gpu *gpu_of(void)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct fsn_gpu said = {
-		.start = bpf_get_current_task_btf()->group_leader->start_boottime };
-	const struct fsn_gpu_batch *b = (void *)at;
-	__u64 threads = 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid;
+	struct fsn_gpu *of = bpf_map_lookup_elem(&fsn_gpus, &tgid);
 
-	if (bpf_probe_read_user(&said.state, sizeof(said.state), &b->state) ||
-		bpf_probe_read_user(&said.code, sizeof(said.code), &b->code) ||
-		bpf_probe_read_user(&said.idle_s, sizeof(said.idle_s), &b->idle_s) ||
-		bpf_probe_read_user(&said.dropped, sizeof(said.dropped), &b->dropped) ||
-		bpf_probe_read_user(&said.window_s, sizeof(said.window_s), &b->window_s) ||
-		bpf_probe_read_user(&said.period_s, sizeof(said.period_s), &b->period_s) ||
-		bpf_probe_read_user_str(said.who, sizeof(said.who), b->who) < 0)
-		return 0;
-	bpf_map_update_elem(&fsn_gpus, &tgid, &said, BPF_ANY);
-	if (fsn_ranged && !bpf_probe_read_user(&threads, sizeof(threads), &b->threads))
-		handle_named(FSN_RANGES_WORD, threads, false);
+	return of && of->start == task->group_leader->start_boottime &&
+		of->exec_id == task->self_exec_id ? of : NULL;
+}
+
+/* Counts up to 64 ranges of the list at @at. Not static, so that it is verified once. */
+__noinline int gpu_ranges_some(__u32 fn, __u64 at, __u64 n, __u64 end)
+{
+	at += offsetof(struct fsn_gpu_ranges, record);
+	for (__u32 i = 0; i < FSN_GPU_BATCH && n < end; i++, n++)
+		gpu_record(fn, at + n % FSN_GPU_RANGES * sizeof(struct fsn_gpu_record), 0);
 	return 0;
+}
+
+/*
+ * Counts the ranges of the list at @at that are not counted. Threads that end at the same time may
+ * be here: each range is for the one that raises .counted above its number.
+ */
+__noinline int gpu_ranges(__u32 fn, __u64 at)
+{
+	struct fsn_gpu *of = gpu_of();
+	__u64 n = 0, end = 0, was;
+	__u64 word[3]; /* .tail, .head, .dropped */
+
+	for (int i = 0; i < 8; i++) {
+		if (bpf_probe_read_user(word, sizeof(word), (void *)at)) {
+			add(&ctl.lost_texts, 1);
+			return 0;
+		}
+		if (of)
+			of->dropped = word[2];
+		was = of ? READ(of->counted) : 0;
+		n = word[0] < was ? was : word[0];
+		end = word[1];
+		if (n >= end)
+			return 0;
+		if (!of || __sync_val_compare_and_swap(&of->counted, was, end) == was)
+			break;
+		n = end;
+	}
+	for (int i = 0; i < FSN_GPU_RANGES / FSN_GPU_BATCH && n < end; i++, n += FSN_GPU_BATCH)
+		gpu_ranges_some(fn, at, n, end);
+	return 0;
+}
+
+/* Saves the library's report on its own state in the process. Returns the address of its ranges, or 0. */
+static __noinline __u64 gpu_said(__u32 fn, __u64 at)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct fsn_gpu_batch *b = (void *)at;
+	struct fsn_gpu *said = gpu_of();
+	__u32 tgid = task->tgid;
+	__u64 word[2]; /* .threads, .ranges */
+
+	if (!said) {
+		struct fsn_gpu new = { .start = task->group_leader->start_boottime,
+			.exec_id = task->self_exec_id };
+
+		bpf_map_update_elem(&fsn_gpus, &tgid, &new, BPF_ANY);
+		said = gpu_of();
+	}
+	if (said) {
+		bpf_probe_read_user(&said->state, sizeof(said->state), &b->state);
+		bpf_probe_read_user(&said->code, sizeof(said->code), &b->code);
+		bpf_probe_read_user(&said->idle_s, sizeof(said->idle_s), &b->idle_s);
+		bpf_probe_read_user(&said->dropped, sizeof(said->dropped), &b->dropped);
+		bpf_probe_read_user(&said->window_s, sizeof(said->window_s), &b->window_s);
+		bpf_probe_read_user(&said->period_s, sizeof(said->period_s), &b->period_s);
+		bpf_probe_read_user_str(said->who, sizeof(said->who), b->who);
+	}
+	if (bpf_probe_read_user(word, sizeof(word), &b->threads) || !word[1])
+		return 0;
+	if (said) {
+		said->fn = fn;
+		said->ranges = word[1];
+	}
+	if (fsn_ranged)
+		handle_named(FSN_RANGES_WORD, word[0], false);
+	return word[1];
 }
 
 SEC("uprobe")
@@ -374,7 +438,7 @@ int fsn_gpu(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), at;
 	__u32 fn = cookie & FSN_FN_MASK, cnt = 0, stack = 0;
-	__u64 launch;
+	__u64 launch, ranges = 0;
 
 	own_stack(ctx);
 	if (!is_wanted(ctx, fn))
@@ -385,7 +449,9 @@ int fsn_gpu(struct pt_regs *ctx)
 	if (bpf_probe_read_user(&cnt, sizeof(cnt), (void *)at))
 		return 0;
 	if (cnt < FSN_GPU_BATCH)
-		gpu_said(at);
+		ranges = gpu_said(fn, at);
+	if (ranges)
+		gpu_ranges(fn, ranges);
 	launch = at + offsetof(struct fsn_gpu_batch, launch);
 	at += offsetof(struct fsn_gpu_batch, record);
 	for (__u32 i = 0; i < FSN_GPU_BATCH; i++, at += sizeof(struct fsn_gpu_record)) {
@@ -396,6 +462,19 @@ int fsn_gpu(struct pt_regs *ctx)
 		gpu_record(fn, at, stack);
 	}
 	return 0;
+}
+
+/*
+ * Counts the ranges of a process that ends by a signal or an exit, or executes another program. The
+ * library's own thread always gets SIGKILL then, and so does each other one, except the one that
+ * calls the kernel; each comes here after its last range (get_signal(), kernel/signal.c).
+ */
+SEC("tp_btf/signal_deliver")
+int fsn_gpu_signal(__u64 *ctx)
+{
+	const struct fsn_gpu *of = (int)ctx[0] == SIGKILL ? gpu_of() : NULL;
+
+	return of && of->ranges && is_on() ? gpu_ranges(of->fn, of->ranges) : 0;
 }
 
 #endif

@@ -157,8 +157,7 @@ __noinline int handle_named(__u64 word, __u64 name, int is_text)
 /*
  * The innermost NVTX range of the current thread, as the address of its name; 0: none.
  * libfuncsnoop-gpu.so has said where the process keeps them: lib/gpu/ranges.c. The state is that of
- * the thread, so recursion, longjmp and exceptions do not matter. A thread that gets the pointer of
- * an ended one has that one's last range until its own first one. Not static, so that it is verified
+ * the thread, so recursion, longjmp and exceptions do not matter. Not static, so that it is verified
  * once.
  */
 const volatile bool fsn_ranged = false; /* some key is that */

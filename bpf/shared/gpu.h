@@ -74,7 +74,19 @@ struct fsn_gpu_batch {
 	unsigned int window_s, period_s;
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
 	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these records, if requested */
-	unsigned long long threads; /* of ranges: address of FSN_GPU_THREADS struct fsn_gpu_thread */
+	/* of ranges, which are not in .record: struct fsn_gpu_thread [FSN_GPU_THREADS], and the list */
+	unsigned long long threads, ranges;
+};
+
+/*
+ * The finished ranges of a process: number n is at n % FSN_GPU_RANGES. The BPF programs read them
+ * when the library says so, and when the process ends.
+ */
+#define FSN_GPU_RANGES 4096
+struct fsn_gpu_ranges {
+	unsigned long long tail, head; /* numbers of the first one not passed on, and of the next one */
+	unsigned long long dropped; /* ever: these have no times */
+	struct fsn_gpu_record record[FSN_GPU_RANGES];
 };
 
 /*
@@ -113,8 +125,10 @@ struct fsn_gpu {
 	unsigned long long dropped;
 	unsigned int state, idle_s;
 	int code;
-	unsigned int window_s, period_s, pad;
+	unsigned int window_s, period_s, fn; /* .fn: of ranges */
 	char who[FSN_GPU_WHO];
+	unsigned long long exec_id;
+	unsigned long long ranges, counted; /* address of the list; number of the first one not counted */
 };
 
 #endif

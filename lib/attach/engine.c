@@ -603,6 +603,7 @@ static void engine_choose(struct engine *e, const struct engine_spec *spec)
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, spec->opts->blocks);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, spec->opts->blocks);
 	bpf_program__set_autoload(e->skel->progs.fsn_sleep, engine_sees_sleeps(spec));
+	bpf_program__set_autoload(e->skel->progs.fsn_gpu_signal, progs & 1U << ENGINE_GPU);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_signal, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_crash_exit, spec->crashes);
 	bpf_program__set_autoload(e->skel->progs.fsn_waking, spec->desc->keys.wakers);

@@ -469,7 +469,8 @@ int engine_watch(struct engine *e, int dir_fd, struct err *err)
 {
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_crash_signal,
 		e->skel->progs.fsn_crash_exit, e->skel->progs.fsn_sleep,
-		e->skel->progs.fsn_waking, e->skel->progs.fsn_interrupt };
+		e->skel->progs.fsn_waking, e->skel->progs.fsn_interrupt,
+		e->skel->progs.fsn_gpu_signal };
 
 	return attach_loaded(e, progs, ARRAY_SIZE(progs), dir_fd, err);
 }

@@ -425,6 +425,8 @@ static void batch_send(enum stream_of s)
 	if (s == RANGES) {
 		snprintf(b->who, sizeof(b->who), "lib" FSN_GPU_LIB ".so");
 		b->threads = (uintptr_t)ranges_of;
+		b->ranges = (uintptr_t)&ranges_done;
+		b->dropped = ranges_done.dropped;
 	} else {
 		b->state = gpu.state;
 		b->code = gpu.code;
@@ -439,10 +441,19 @@ static void batch_send(enum stream_of s)
 	b->cnt = 0;
 }
 
-void ranges_announce(void)
+bool ranges_told;
+
+void ranges_send(void)
 {
+	unsigned long long end;
+	bool told;
+
 	pthread_mutex_lock(&lock);
+	told = *streams[RANGES].wanted;
+	end = __atomic_load_n(&ranges_done.head, __ATOMIC_ACQUIRE);
 	batch_send(RANGES);
+	__atomic_store_n(&ranges_done.tail, end, __ATOMIC_RELEASE);
+	__atomic_store_n(&ranges_told, told, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -491,14 +502,6 @@ static bool ranges_due = true;
 bool ranges_wanted(void)
 {
 	return funcsnoop_gpu_ranges_wanted && __atomic_load_n(&ranges_due, __ATOMIC_RELAXED);
-}
-
-static void send_ranges(void)
-{
-	struct fsn_gpu_batch *b = &gpu.batch[RANGES];
-
-	while ((b->cnt = (unsigned int)ranges_take(b->record, FSN_GPU_BATCH, &b->dropped)))
-		batch_send(RANGES);
 }
 
 static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_t start, uint64_t end)
@@ -694,9 +697,7 @@ static void at_exit(void)
 		return;
 	if (gpu.records)
 		(void)gpu.cupti.flush(1);
-	pthread_mutex_lock(&lock);
-	send_ranges();
-	pthread_mutex_unlock(&lock);
+	ranges_send();
 	/* The lock stays held, so that recording cannot start again. */
 }
 
@@ -779,34 +780,30 @@ static bool in_window(enum stream_of s)
  */
 static bool recording_update(bool report)
 {
-	static bool ranges_heard;
 	bool any = false, calls;
 
 	for (int s = 0; s < STREAM_CNT; s++) {
-		bool wanted = *streams[s].wanted, now, new = false;
+		bool wanted = *streams[s].wanted, now;
 
 		pthread_mutex_lock(&lock);
 		now = wanted && in_window(s);
 		pthread_mutex_unlock(&lock);
 		if (s == RANGES) {
 			__atomic_store_n(&ranges_due, now || !wanted, __ATOMIC_RELAXED);
-			new = wanted && !ranges_heard;
-			ranges_heard = wanted;
+			if (report || wanted != ranges_told || ranges_done.head != ranges_done.tail)
+				ranges_send();
 		} else if (now && !gpu.on[s]) {
 			start(s);
 		} else if (!now && gpu.on[s]) {
 			stop(s);
 		}
 		any |= gpu.on[s];
-		if (!wanted || (!report && !new))
+		if (s == RANGES || !wanted || !report)
 			continue;
 		pthread_mutex_lock(&lock);
 		batch_send(s);
 		pthread_mutex_unlock(&lock);
 	}
-	pthread_mutex_lock(&lock);
-	send_ranges();
-	pthread_mutex_unlock(&lock);
 	calls = gpu.on[KERNELS] && launches_wanted();
 	if (calls != gpu.calls)
 		record_calls(calls);

@@ -3,9 +3,10 @@
 //
 // The headers of NVTX 3 load this library if NVTX_INJECTION64_PATH names it, and call
 // InitializeInjectionNvtx2(), which puts the functions below into their list of functions. Each
-// library of a process with these headers has its own list. Only a finished range makes a record, and the
-// thread of gpu.c passes it on, so a range costs no trap. Without a listener, only the depth of a
-// thread's ranges is kept, so that each pop matches its push when a listener comes.
+// library of a process with these headers has its own list. Only a finished range makes a record. One
+// trap passes up to 4096 on, mostly in the thread of gpu.c, and the kernel reads the rest when the
+// process ends. Without a listener, only the depth of a thread's ranges is kept, so that each pop matches its
+// push when a listener comes.
 #include <pthread.h>
 #include <string.h>
 #include <stdio.h>
@@ -14,9 +15,8 @@
 
 #include "gpu/ranges.h"
 
-#define DEPTH  64     /* of ranges with times, in a thread */
-#define OPEN   4096   /* ranges in progress by number */
-#define RECORDS 65536 /* finished ranges, until the thread passes them on */
+#define DEPTH  64   /* of ranges with times, in a thread */
+#define OPEN   4096 /* ranges in progress by number */
 
 /* --- as NVTX has it: nvtxDetail/nvtxTypes.h and nvToolsExt.h ------------------------------------ */
 
@@ -67,9 +67,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Protected by the lock. */
 static struct {
 	struct names names;
-	struct fsn_gpu_record record[RECORDS];
-	unsigned int head, tail;
-	unsigned long long lost;
 	uint64_t last; /* number of a range */
 	struct {
 		const char *name;
@@ -77,17 +74,24 @@ static struct {
 	} open[OPEN]; /* by number; a much older one is overwritten */
 } ranges;
 
+struct fsn_gpu_ranges ranges_done;
+
 /* A forked child has no thread that passes records on, and the lock may be held in it. */
 static volatile bool is_child;
 
 static void in_child(void)
 {
 	is_child = true;
+	ranges_done.tail = ranges_done.head;
 }
 
 static bool is_heard(void)
 {
-	return ranges_wanted() && !is_child;
+	bool heard = ranges_wanted() && !is_child;
+
+	if (heard && !__atomic_load_n(&ranges_told, __ATOMIC_RELAXED))
+		ranges_send();
+	return heard;
 }
 
 /* --- names -------------------------------------------------------------------------------------- */
@@ -142,36 +146,34 @@ static const char *name_by(nvtx_domain domain, const struct nvtx_attributes *a)
 
 /* --- records ------------------------------------------------------------------------------------ */
 
-/* The lock is held. */
 static void add(const char *name, uint64_t start, uint64_t ns, uint64_t inner)
 {
-	struct fsn_gpu_record *r = &ranges.record[ranges.head % RECORDS];
+	struct fsn_gpu_ranges *done = &ranges_done;
 
-	if (ranges.head - ranges.tail == RECORDS) {
-		ranges.lost++;
-		return;
-	}
 	if (!mine.tid)
 		mine.tid = gettid();
-	*r = (struct fsn_gpu_record) { .name = (uintptr_t)name, .ns = ns,
+	pthread_mutex_lock(&lock);
+	while (done->head - __atomic_load_n(&done->tail, __ATOMIC_ACQUIRE) == FSN_GPU_RANGES) {
+		pthread_mutex_unlock(&lock);
+		ranges_send();
+		pthread_mutex_lock(&lock);
+	}
+	done->record[done->head % FSN_GPU_RANGES] = (struct fsn_gpu_record) { .name = (uintptr_t)name, .ns = ns,
 		.bytes = ns > inner ? ns - inner : 0, .device = (uint32_t)mine.tid,
 		.stream = FSN_GPU_NO_STREAM, .start = start };
-	ranges.head++;
-}
-
-size_t ranges_take(struct fsn_gpu_record *to, size_t most, unsigned long long *ret_lost)
-{
-	size_t cnt = 0;
-
-	pthread_mutex_lock(&lock);
-	for (; cnt < most && ranges.tail != ranges.head; cnt++)
-		to[cnt] = ranges.record[ranges.tail++ % RECORDS];
-	*ret_lost = ranges.lost;
+	__atomic_store_n(&done->head, done->head + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
-	return cnt;
 }
 
 /* --- the innermost range of each thread, for BPF programs --------------------------------------- */
+
+static pthread_key_t ending;
+
+/* A thread ends: another one may get its pointer. */
+static void unshow(void *place)
+{
+	__atomic_store_n(&((struct fsn_gpu_thread *)place)->range, 0, __ATOMIC_RELAXED);
+}
 
 static struct fsn_gpu_thread *place_find(void)
 {
@@ -192,8 +194,10 @@ static void show(void)
 {
 	const char *name = mine.depth ? mine.frame[mine.depth - 1].name : NULL;
 
-	if (!mine.shown && name)
+	if (!mine.shown && name) {
 		mine.shown = place_find();
+		(void)pthread_setspecific(ending, mine.shown);
+	}
 	if (mine.shown)
 		__atomic_store_n(&mine.shown->range, (uintptr_t)name, __ATOMIC_RELAXED);
 }
@@ -244,9 +248,7 @@ static int pop(nvtx_domain domain)
 		return i;
 	if (i)
 		mine.frame[i - 1].inner += now - f.start;
-	pthread_mutex_lock(&lock);
 	add(f.name, f.start, now - f.start, f.inner);
-	pthread_mutex_unlock(&lock);
 	return i;
 }
 
@@ -258,7 +260,7 @@ static uint64_t start(const char *name)
 
 	pthread_mutex_lock(&lock);
 	number = ++ranges.last;
-	ranges.lost += ranges.open[number % OPEN].number != 0;
+	ranges_done.dropped += ranges.open[number % OPEN].number != 0;
 	ranges.open[number % OPEN].number = number;
 	ranges.open[number % OPEN].name = name;
 	ranges.open[number % OPEN].start = now;
@@ -269,6 +271,8 @@ static uint64_t start(const char *name)
 static void end(uint64_t number)
 {
 	uint64_t now = number && !is_child ? now_ns() : 0;
+	const char *name = NULL;
+	uint64_t start = 0;
 	size_t i = number % OPEN;
 
 	if (!now)
@@ -276,10 +280,12 @@ static void end(uint64_t number)
 	pthread_mutex_lock(&lock);
 	if (ranges.open[i].number == number) {
 		ranges.open[i].number = 0;
-		if (is_heard())
-			add(ranges.open[i].name, ranges.open[i].start, now - ranges.open[i].start, 0);
+		name = ranges.open[i].name;
+		start = ranges.open[i].start;
 	}
 	pthread_mutex_unlock(&lock);
+	if (name && is_heard())
+		add(name, start, now - start, 0);
 }
 
 /* --- NVTX's functions --------------------------------------------------------------------------- */
@@ -388,9 +394,11 @@ static bool fill(const struct nvtx_callbacks *c, int module, void *const *own, u
 	return true;
 }
 
-static void watch_children(void)
+static bool watches;
+
+static void watch(void)
 {
-	(void)pthread_atfork(NULL, NULL, in_child);
+	watches = !pthread_key_create(&ending, unshow) && !pthread_atfork(NULL, NULL, in_child);
 }
 
 /* NVTX calls it once for each list. A nonzero result means success. */
@@ -400,11 +408,11 @@ int InitializeInjectionNvtx2(const void *(*exported)(uint32_t table))
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const struct nvtx_callbacks *c = exported(NVTX_CALLBACKS);
 
-	if (!c || c->size < sizeof(*c) || pthread_once(&once, watch_children) ||
+	if (!c || c->size < sizeof(*c) || pthread_once(&once, watch) || !watches ||
 		!fill(c, NVTX_CORE, core, sizeof(core) / sizeof(*core)))
 		return 0;
 	(void)fill(c, NVTX_CORE2, core2, sizeof(core2) / sizeof(*core2));
 	(void)InitializeInjection();
-	ranges_announce();
+	ranges_send();
 	return 1;
 }

@@ -31,14 +31,11 @@ EXPORT int InitializeInjection(void);
 /* True if a tracer listens to ranges: the other part of the library knows. */
 bool ranges_wanted(void);
 
-/* Tells tracers where the innermost ranges of threads are, before the first range begins. */
-void ranges_announce(void);
-extern struct fsn_gpu_thread ranges_of[FSN_GPU_THREADS];
+/* Passes finished ranges on, and tells tracers where they and the innermost ones of threads are. */
+void ranges_send(void);
 
-/*
- * Moves up to @most finished ranges to @to, and returns their number. *@ret_lost is the number of
- * ranges that were dropped, ever.
- */
-size_t ranges_take(struct fsn_gpu_record *to, size_t most, unsigned long long *ret_lost);
+extern bool ranges_told; /* a tracer that listens knows that */
+extern struct fsn_gpu_thread ranges_of[FSN_GPU_THREADS];
+extern struct fsn_gpu_ranges ranges_done;
 
 #endif
