@@ -287,7 +287,8 @@ rows() { # GROUP KEYS FIELDS
 
 # --- programs in the background ------------------------------------------------------
 
-declare -gA BG_PID=() BG_FD=() MOUNTS=()
+declare -gA BG_PID=() BG_FD=()
+declare -g MOUNTS=''
 
 # Offset of a field in a record of the pinned maps.
 field_at() { # STRUCT FIELD
@@ -472,6 +473,11 @@ check_processes() {
 check_pins() {
 	local left group shared=()
 
+	for left in "$FUNCSNOOP_BPFFS"/*; do
+		[[ $left == *.debug || $left == *'/*' ]] || break
+		left=
+	done
+	[[ -n $left ]] || return 0
 	for group in $(shared_groups); do
 		shared+=(-path "$FUNCSNOOP_BPFFS/funcsnoop/$group" -prune -o)
 	done
@@ -494,11 +500,11 @@ fresh_bpffs() {
 
 # Mounts go with the test that made them, the last one first.
 drop_mounts() {
-	local id at new=()
+	local id parent dev root at new=()
 
-	[[ $FSN_IN_RUN == mounts ]] || return 0
-	while read -r id _ _ _ at _; do
-		[[ -n ${MOUNTS[$id $at]-} ]] || new=("$(printf %b "$at")" "${new[@]}")
+	[[ $FSN_IN_RUN == mounts && $(</proc/self/mountinfo) != "$MOUNTS" ]] || return 0
+	while read -r id parent dev root at _; do
+		[[ $'\n'$MOUNTS == *$'\n'"$id $parent $dev $root $at "* ]] || new=("$(printf %b "$at")" "${new[@]}")
 	done </proc/self/mountinfo
 	for at in "${new[@]}"; do
 		umount -l "$at" 2>/dev/null || true
@@ -522,6 +528,20 @@ own_run() {
 	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
 }
 
+# own_run with the calibration that the first such test of the file made: no attach makes its own.
+calibrated_run() {
+	local made=$BATS_FILE_TMPDIR/run
+
+	own_run
+	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
+	if [[ -d $made ]]; then
+		cp -p "$made"/* /run/funcsnoop
+	else
+		fsn feature --calibrate
+		cp -pr /run/funcsnoop "$made"
+	fi
+}
+
 # A cgroup of the test's own that has FILE, or the test is skipped for the reason. It is $CGROUP,
 # "${IN_CGROUP[@]}" CMD runs in it, and the test removes it.
 own_cgroup() { # FILE WHY-NOT
@@ -537,14 +557,10 @@ own_cgroup() { # FILE WHY-NOT
 }
 
 common_setup() {
-	local id at
-
 	export FSN_TEST_MARK=$$-$BATS_SUITE_TEST_NUMBER-$RANDOM
 	export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config
 	BG_PID=() BG_FD=()
-	while read -r id _ _ _ at _; do
-		MOUNTS[$id $at]=1
-	done </proc/self/mountinfo
+	MOUNTS=$(</proc/self/mountinfo)
 	[[ -n ${FSN_SHARED-} ]] || objects_before
 }
 
