@@ -111,6 +111,14 @@ go_calls() {
 	assert_stderr_match "no argument 'arg1' is known"
 }
 
+@test "go: a pattern that begins with * leaves the runtime out, one of its names does not" {
+	fsn list targets "$GOARGS:*" --json
+	assert_json '[.[].name | split(".")[0] | select(. == "main" or . == "runtime" or startswith("internal/"))]
+		| unique' '["main"]'
+	fsn list targets "$GOARGS:runtime.*" --json
+	assert_json 'any(.[]; .name == "runtime.mallocgc")' true
+}
+
 # --- times ------------------------------------------------------------------------------
 
 # Runs gocalls with GOMAXPROCS=N under a group of its functions, and compares calls, returns and

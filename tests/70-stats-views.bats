@@ -13,6 +13,24 @@ attach_fix() { # FUNCTION...
 
 # --- empty results ---------------------------------------------------------------------
 
+@test "stats: --fail-if notes functions that were called whose times are not known, once" {
+	fsn attach g fix_add fix_fail --lib "$LIB" --count
+	capture "$FIX/call" add 2
+	capture "$FIX/call" fail 1
+	fsn stats g --fail-if 'max>0ns'
+	assert_stderr "funcsnoop stats: --fail-if 'max>0ns' does not judge 'fix_add' and 1 more: they have no max"
+	fsn -s 3 stats g --fail-if 'avg>0ns' --fail-if 'calls>1'
+	assert_stderr_match "^funcsnoop stats: --fail-if 'avg>0ns' does not judge 'fix_add' and 1 more: they have no avg$"
+	fsn reset g
+	start_bg loop bash -c "while :; do '$FIX/call' fail 1; done"
+	wait_line loop fix_fail
+	fsn stats g --fail-if 'max>0ns' -i 0.1 -d 0.5
+	assert_eq "$(grep -c 'does not judge' <<<"$stderr")" 1
+	assert_stderr_match "does not judge 'fix_fail': it has no max$"
+	stop_bg loop
+	fsn detach g
+}
+
 @test "stats: an empty result shows since when, and that no process has the library" {
 	local copy=$BATS_TEST_TMPDIR/libcopy.so
 

@@ -386,10 +386,38 @@ static bool check_by_keys(const struct globals *g, const struct check *c, bool d
 	return held;
 }
 
-bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
+/* Notes, once for each condition, that it is about a time that is not measured. */
+static void note_unknown(const struct globals *g, struct check *c, const struct saved_group *after)
+{
+	const char *first = NULL;
+	size_t more = 0;
+
+	for (size_t i = 0; i < after->func_cnt; i++) {
+		const struct saved_func *f = &after->funcs[i];
+
+		if (!figure_or_0(&f->figures, FIGURE_CALLS) || figure_known(&f->figures, c->figure))
+			continue;
+		more += first ? 1 : 0;
+		first = first ? first : f->name;
+	}
+	if (!first || c->noted || c->of_cnt || figures[c->figure].unit != UNIT_NS)
+		return;
+	c->noted = true;
+	if (more)
+		cmd_note(g, "--fail-if '%s' does not judge '%s' and %zu more: they have no %s",
+			c->text, first, more, figures[c->figure].word);
+	else
+		cmd_note(g, "--fail-if '%s' does not judge '%s': it has no %s", c->text, first,
+			figures[c->figure].word);
+}
+
+bool check_group(const struct globals *g, struct check *checks, size_t cnt,
 	const struct saved_group *before, const struct saved_group *after)
 {
 	bool any = false;
+
+	for (size_t k = 0; k < cnt; k++)
+		note_unknown(g, &checks[k], after);
 
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *now = &after->funcs[i], *was = NULL;

@@ -271,6 +271,7 @@ struct check {
 	bool relative; /* percent: with --diff of growth, otherwise of time */
 	double percent;
 	uint64_t value;
+	bool noted; /* that functions have been called whose figure is not known */
 };
 
 /* True if a percentage without --diff is a share of call time: "queued>5%". */
@@ -286,7 +287,7 @@ int check_parse(const char *text, struct check *ret_check, struct err *err);
  * True if one of @checks holds for a function of @after; prints each that holds to standard
  * error. @before is NULL without --diff, or if the group is new.
  */
-bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
+bool check_group(const struct globals *g, struct check *checks, size_t cnt,
 	const struct saved_group *before, const struct saved_group *after);
 
 /* Returns 0, or -ERR_USAGE if no group of @r has a key that @checks use. */

@@ -452,14 +452,29 @@ static bool is_of_start_files(const char *name)
 	return !strncmp(name, "__x86.get_pc_thunk.", 19);
 }
 
+/* Every program of Go has these, about 1,500: patterns that begin with "*" skip them. */
+static bool is_of_go_runtime(const char *name)
+{
+	static const char *const packages[] = { "runtime.", "runtime/", "internal/", "go:", "type:" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
+		if (!strncmp(name, packages[i], strlen(packages[i])))
+			return true;
+	return false;
+}
+
 static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
+	const bool no_runtime = *a->name == '*' && elf_file_info(lib->elf)->go;
+
 	for (size_t i = 0; i < cnt; i++) {
+		const char *name = funcs[i].names[0].name;
 		const struct elf_name *n;
 		int ret;
 
-		if (funcs[i].kind == ELF_LABEL || is_of_start_files(funcs[i].names[0].name))
+		if (funcs[i].kind == ELF_LABEL || is_of_start_files(name) ||
+			(no_runtime && is_of_go_runtime(name)))
 			continue;
 		n = match_names(a, &funcs[i]);
 		ret = n ? add_name(r, a, lib, &funcs[i], n) : 0;
