@@ -351,7 +351,7 @@ static int run_parsed(const struct options *o)
 	struct err err = {};
 	char path[64];
 	size_t cnt = 0, wanted = o->words.cnt - 1;
-	pid_t pid, tid;
+	pid_t pid = 0, tid = 0;
 	int status = stack_number(o, o->words.word[0], &pid);
 
 	if (status)

@@ -118,8 +118,8 @@ static const char *narrow(const wchar_t *wide, char to[NAME_LEN])
 		int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
 
 		to[len++] = (char)(more ? 0xff00 >> (more + 1) | c >> 6 * more : c);
-		while (more--)
-			to[len++] = (char)(0x80 | (c >> 6 * more & 0x3f));
+		for (; more > 0; more--)
+			to[len++] = (char)(0x80 | (c >> 6 * (more - 1) & 0x3f));
 	}
 	to[len] = '\0';
 	return to;
