@@ -49,6 +49,8 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 hint_table() {
 	cat <<-'END'
 		'funcsnoop list functions GROUP' has the probed functions of a group|list probes|probes and rates that other tracers have are answered
+		--fail-if '%s' does not judge '%s': it has no %s|a condition on a time, of functions that are only counted|70-stats-views: stats: --fail-if notes functions that were called whose times are not known, once
+		--fail-if '%s' does not judge '%s' and %zu more: they have no %s|a condition on a time, of functions that are only counted|70-stats-views: stats: --fail-if notes functions that were called whose times are not known, once
 		use --by comm,stack, or --by stack with --pid|processes and stacks|26-keys: keys: an unknown one is answered with those that there are
 		'JS:*' is optimized code and can contain functions that V8 has inlined; 'node --no-turbo-inlining' calls them|a profile of node with --perf-basic-prof|27-lazy: stacks: a remark says that optimized JavaScript contains inlined functions
 		most callers are functions of Python's interpreter: --by stack names lines of the program|a table by caller of functions of Python|26-callers: callers: a remark points from an interpreter's functions to stacks
