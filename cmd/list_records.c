@@ -253,11 +253,6 @@ struct scene {
 	struct thread_stacks *stacks; /* NULL: without */
 };
 
-static struct thread_stack stack_of(const struct scene *s, const struct crash *c)
-{
-	return thread_stacks_of_crash(s->stacks, s->group, c->record);
-}
-
 static uint64_t real_time_of(const struct crash *c)
 {
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + c->time_ns;
@@ -292,7 +287,7 @@ static void calls_text(struct out *o, const struct scene *s, const struct crash 
 /* "process 4711 (worker) died of SIGSEGV at 0x8", its calls by thread, and a line for each frame. */
 static void report_text(struct out *o, const struct scene *s, const struct crash *c)
 {
-	struct thread_stack stack = stack_of(s, c);
+	struct thread_stack stack = thread_stacks_of_crash(s->stacks, s->group, c->record);
 	char how[CRASH_TEXT];
 
 	out_printf(o, "process %d (", c->pid);
@@ -316,7 +311,7 @@ static void report_text(struct out *o, const struct scene *s, const struct crash
 
 static void crash_json(struct json *j, const struct scene *s, const struct crash *c, bool lines)
 {
-	struct thread_stack stack = stack_of(s, c);
+	struct thread_stack stack = thread_stacks_of_crash(s->stacks, s->group, c->record);
 	char buf[CRASH_TEXT];
 
 	json_open(j, '{');

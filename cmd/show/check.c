@@ -392,17 +392,21 @@ static void note_unknown(const struct globals *g, struct check *c, const struct 
 	const char *first = NULL;
 	size_t more = 0;
 
+	if (c->noted || c->of_cnt || figures[c->figure].unit != UNIT_NS)
+		return;
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *f = &after->funcs[i];
 
 		if (!figure_or_0(&f->figures, FIGURE_CALLS) || figure_known(&f->figures, c->figure))
 			continue;
-		more += first ? 1 : 0;
-		first = first ? first : f->name;
+		if (first)
+			more++;
+		else
+			first = f->name;
 	}
-	if (!first || c->noted || c->of_cnt || figures[c->figure].unit != UNIT_NS)
+	c->noted = first;
+	if (!first)
 		return;
-	c->noted = true;
 	if (more)
 		cmd_note(g, "--fail-if '%s' does not judge '%s' and %zu more: they have no %s",
 			c->text, first, more, figures[c->figure].word);
@@ -418,7 +422,6 @@ bool check_group(const struct globals *g, struct check *checks, size_t cnt,
 
 	for (size_t k = 0; k < cnt; k++)
 		note_unknown(g, &checks[k], after);
-
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *now = &after->funcs[i], *was = NULL;
 

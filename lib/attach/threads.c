@@ -211,7 +211,7 @@ static bool read_word(const struct thread_walk *w, uint64_t addr, uint64_t *ret)
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
 	struct iovec from = { (void *)addr, sizeof(*ret) };
 
-	if (w->crash || w->copy.bytes)
+	if (w->copy.bytes)
 		return read_copy(&w->copy, addr, ret);
 	return process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
 }
