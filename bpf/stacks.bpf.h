@@ -704,7 +704,7 @@ static __always_inline __u64 slept_ns(struct task_struct *task)
 	since = task->sched_info.last_arrival + task->se.sum_exec_runtime -
 		task->se.prev_sum_exec_runtime;
 	now = bpf_get_current_task_btf()->sched_info.last_arrival;
-	return now > since ? now - since : 0;
+	return now > since ? now - since : FSN_SLEPT_LESS;
 }
 
 /* Lists all threads; those that run with .pc 0. */
@@ -716,7 +716,8 @@ int fsn_threads(struct bpf_iter__task *ctx)
 
 	if (!task || !task->mm)
 		return 0;
-	if (task->__state) {
+	/* One that goes to sleep has its state before it gives up its CPU. */
+	if (task->__state && !task->on_cpu) {
 		thread_fill(&at, task);
 		at.slept_ns = slept_ns(task);
 	} else {

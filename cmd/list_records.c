@@ -32,6 +32,7 @@ struct listed {
 	struct grid *table;
 	struct out text;               /* of the stacks */
 	struct thread_stacks *threads; /* NULL: without stacks */
+	uint64_t read_ns;              /* CLOCK_MONOTONIC: before the calls of a group were read */
 	size_t hidden;                 /* stale calls */
 };
 
@@ -115,6 +116,15 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 	thread_stack_text(o, stack);
 }
 
+/* A thread that has run since the calls were read may be in another one. */
+static struct thread_stack stack_of(const struct listed *l, const struct slot_call *call)
+{
+	struct thread_stack stack = thread_stack_read(l->threads, call->pid, call->tid);
+
+	return stack.runs || stack.since_ns > l->read_ns ? (struct thread_stack) { .runs = true }
+							 : stack;
+}
+
 static void add_call(struct listed *l, const struct group *group, const struct types *types,
 	const struct group_keys *keys, const struct stats *names, const struct slot_call *call)
 {
@@ -127,7 +137,7 @@ static void add_call(struct listed *l, const struct group *group, const struct t
 	shown.key = call->keyed ? &call->key : NULL;
 	shown.names = names;
 	if (l->threads)
-		stack = thread_stack_read(l->threads, call->pid, call->tid);
+		stack = stack_of(l, call);
 	if (l->doc) {
 		json_begin_call(l->doc, group, call, &shown);
 		if (l->threads)
@@ -195,6 +205,7 @@ static int add_calls(struct listed *l, const struct group *group, struct err *er
 	size_t cnt;
 	int code;
 
+	l->read_ns = clock_ns(CLOCK_MONOTONIC);
 	code = slots_read(group, &calls, &cnt, err);
 	if (!code)
 		code = types_read(group, &types, err);

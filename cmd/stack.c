@@ -15,8 +15,8 @@
 #include "proc/proc.h"
 #include "show/text.h"
 
-#define TRIES  20      /* of a thread that runs, which may go to sleep */
-#define TRY_NS 5000000 /* between two of them */
+#define TRIES  20      /* until a thread stays where it is, or gets a CPU */
+#define TRY_NS 1000000 /* between two of them */
 #define NAMED  4       /* of threads with the same stack */
 
 /* --- stacks ------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ struct thread {
 	struct out does;   /* "waits in futex" */
 	struct out stack;  /* a line for each frame, for readers */
 	uint64_t slept_ns; /* 0: not known */
-	bool has_stack;
+	bool unknown; /* where it runs */
 	bool told;
 };
 
@@ -204,26 +204,32 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 	struct thread *t, struct json *doc)
 {
 	struct thread_stack stack = {};
+	bool stays = false;
 	int code;
 
-	for (int i = 0; i < TRIES; i++) {
+	/* Its call, the kernel's frames and its own are those of one wait, or are not printed. */
+	for (int i = 0; i < TRIES && !stays; i++) {
 		if (i)
 			sleep_ns(TRY_NS);
+		stack = thread_stack_read(stacks, pid, t->tid);
 		code = blocked_read(pid, t->tid, &t->blocked);
 		if (code)
 			return code == -ENOENT ? -ESRCH : code;
-		stack = thread_stack_read(stacks, pid, t->tid);
-		if (stack.frames || !stack.runs)
-			break;
+		t->kernel.len = 0;
+		if (!stack.runs && (o->list.verbose || doc))
+			read_kernel(pid, t);
+		stays = stack.runs ? stack.frames != NULL : !stack.frames || thread_stacks_stays(stacks);
 	}
-	if (stack.runs)
+	if (!stays)
+		stack = (struct thread_stack) { .runs = true };
+	if (stack.runs) {
 		t->blocked = (struct blocked) { .state = 'R' };
+		t->kernel.len = 0;
+	}
 	t->slept_ns = stack.slept_ns;
 	proc_comm(pid, t->tid, t->comm);
 	if (t->blocked.state != 'R' && t->blocked.number >= 0)
 		t->call = syscall_name(SYSCALL_NATIVE, (unsigned int)t->blocked.number);
-	if (t->blocked.state != 'R' && (o->list.verbose || doc))
-		read_kernel(pid, t);
 	if (doc) {
 		thread_json(doc, o, pid, t, &stack);
 		return 0;
@@ -232,7 +238,7 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 	if (o->list.verbose)
 		kernel_text(&t->stack, &t->kernel);
 	thread_stack_text(&t->stack, &stack);
-	t->has_stack = stack.frames;
+	t->unknown = stack.runs && (!stack.frames || stack.python);
 	return 0;
 }
 
@@ -332,7 +338,7 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 	for (size_t i = 0; i < cnt; i++) {
 		if (threads[i].told)
 			continue;
-		running += threads[i].blocked.state == 'R' && !threads[i].has_stack;
+		running += threads[i].unknown;
 		if (i)
 			putchar('\n');
 		print_alike(threads, cnt, i);

@@ -21,6 +21,11 @@ attach_fix() { # FUNCTION...
 	assert_stderr "funcsnoop stats: --fail-if 'max>0ns' does not judge 'fix_add' and 1 more: they have no max"
 	fsn -s 3 stats g --fail-if 'avg>0ns' --fail-if 'calls>1'
 	assert_stderr_match "^funcsnoop stats: --fail-if 'avg>0ns' does not judge 'fix_add' and 1 more: they have no avg$"
+	fsn attach k fix_fail --lib "$LIB" --count --by comm
+	capture "$FIX/call" fail 1
+	fsn stats k --fail-if 'max[comm=call]>0ns'
+	assert_stderr_match "does not judge 'fix_fail': it has no max$"
+	fsn detach k
 	fsn reset g
 	start_bg loop bash -c "while :; do '$FIX/call' fail 1; done"
 	wait_line loop fix_fail

@@ -401,10 +401,12 @@ struct fsn_mapped {
 
 /* Where a thread is that sleeps, and where calls return to that have return probes. */
 #define FSN_RETURNS_MAX 16
+#define FSN_SLEPT_LESS  1ULL
 struct fsn_thread {
 	unsigned int pid, tid;
 	unsigned long long switches; /* how often it was switched out */
-	unsigned long long slept_ns; /* since then; 0: not known */
+	/* since then; 0: not known, FSN_SLEPT_LESS: less than the command has had its CPU */
+	unsigned long long slept_ns;
 	unsigned long long pc, sp, fp;
 	unsigned long long trampoline; /* 0: there is none */
 	unsigned long long place[FSN_RETURNS_MAX], to[FSN_RETURNS_MAX]; /* innermost first; 0: no more */

@@ -392,7 +392,7 @@ static void note_unknown(const struct globals *g, struct check *c, const struct 
 	const char *first = NULL;
 	size_t more = 0;
 
-	if (c->noted || c->of_cnt || figures[c->figure].unit != UNIT_NS)
+	if (c->noted || figures[c->figure].unit != UNIT_NS)
 		return;
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *f = &after->funcs[i];

@@ -286,12 +286,14 @@ struct thread_stack {
 	size_t cnt;
 	enum fsn_walk_end end;
 	bool runs;         /* or waits for a CPU; the frames are those of a moment ago */
-	uint64_t slept_ns; /* 0: not known */
+	bool python;       /* some are of the interpreter, or replaced by Python's */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: since when it sleeps; 0: not known */
+	uint64_t slept_ns; /* since then; 0: not known */
 };
 
 /*
- * Unwinds the stack of thread @tid of process @pid. Python frames replace frames of the interpreter if
- * they can be read. The frames and their strings belong to @s until the next call.
+ * Unwinds the stack of thread @tid of process @pid. If it sleeps, Python frames replace frames of the
+ * interpreter if they can be read. The frames and their strings belong to @s until the next call.
  *
  * Reads the memory of the process, starting with the registers that the thread had when it went to
  * sleep. perf_event_open(2) gives registers and up to 63 KiB of stack of a thread that runs. Returns 0,
@@ -300,6 +302,9 @@ struct thread_stack {
  */
 _must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	struct thread_stack *ret_stack);
+
+/* True if the thread of the last stack, which slept, has slept ever since. */
+bool thread_stacks_stays(const struct thread_stacks *s);
 
 /*
  * The same for processes that have exited, without a BPF program. thread_stacks_of_crash() names the

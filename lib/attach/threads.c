@@ -49,6 +49,7 @@ struct thread_stacks {
 	struct engine *e;
 	bool lines;
 	int prog_fd;
+	struct fsn_thread at; /* the thread of the last stack */
 	struct thread_file **files;
 	size_t file_cnt;
 	struct thread_names *natives; /* of the last stack, */
@@ -377,35 +378,18 @@ static bool python_agrees(const struct thread_stacks *s, const struct python_sta
 	return end == FSN_WALK_OUTERMOST ? native == calls : !py->counted && native <= calls;
 }
 
-/* Frames of a thread that runs may be read while it changes them: two readings alike are right. */
-static bool python_stays(struct thread_walk *w, pid_t tid, const struct python_stack *py)
-{
-	_cleanup_python_stack_ struct python_stack again = {};
-
-	if (python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &again) ||
-		again.cnt != py->cnt)
-		return false;
-	for (size_t i = 0; i < py->cnt; i++) {
-		const struct python_frame *a = &py->frames[i], *b = &again.frames[i];
-
-		if (!a->name != !b->name || (a->name && strcmp(a->name, b->name)))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Replaces the native frames of the interpreter by the Python frames that it evaluates. If the two
  * do not match, the native frames are kept.
  */
-static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end, bool runs)
+static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
 {
 	_cleanup_python_stack_ struct python_stack py = {};
 	struct thread_stacks *s = w->s;
 	size_t cnt = 0, at = 0;
 
 	if (python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &py) ||
-		!python_agrees(s, &py, end) || (runs && !python_stays(w, tid, &py)))
+		!python_agrees(s, &py, end))
 		return;
 	free(s->merged);
 	s->merged = xcalloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
@@ -445,7 +429,6 @@ static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end
 
 #define SAMPLE_NS    100000  /* on a CPU, until it is taken */
 #define SAMPLE_MS    5       /* to wait for that */
-#define RUNNING_TRIES 10
 #define SAMPLE_STACK 64512   /* a record has fewer than 64 KiB */
 #define SAMPLE_RING  0x20000 /* data pages: a power of two that holds a record */
 
@@ -512,18 +495,28 @@ static int walk_running(struct thread_walk *w, pid_t tid, enum fsn_walk_end *ret
 
 /* --- the stack of a thread ------------------------------------------------------------------------ */
 
+bool thread_stacks_stays(const struct thread_stacks *s)
+{
+	struct fsn_thread again = {};
+
+	return !look_at(s, (pid_t)s->at.tid, &again) && again.switches == s->at.switches &&
+		again.pc == s->at.pc && again.sp == s->at.sp;
+}
+
 int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid, struct thread_stack *ret_stack)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = {};
-	struct fsn_thread at = {}, again = {};
+	struct fsn_thread at = {};
 	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
 	enum fsn_walk_end end = 0;
-	bool is_deep = false, runs;
+	uint64_t looked_ns;
+	bool is_deep, runs;
 	int code;
 
 	*ret_stack = (struct thread_stack) {};
 	sleep_ns(1); /* the program measures from when this thread got its CPU */
 	code = look_at(s, tid, &at);
+	looked_ns = clock_ns(CLOCK_MONOTONIC);
 	runs = ret_stack->runs = code == -EBUSY;
 	if (!code || runs)
 		code = proc_maps_read("/proc", pid, &maps, NULL);
@@ -533,36 +526,28 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid, struct thre
 	w.pc = at.pc;
 	w.sp = at.sp;
 	w.fp = at.fp;
-	/* Python may have called and returned between the sample and the reading of its frames. */
-	for (int i = 0; i < (runs ? RUNNING_TRIES : 1); i++) {
-		stack_done(s);
-		w.python = NULL;
-		end = 0;
-		code = runs ? walk_running(&w, tid, &end) : 0;
-		if (code)
-			return code;
-		while (!end)
-			end = step(&w);
-		is_deep = s->cnt > FSN_FRAMES_MAX;
-		if (!w.python)
-			break;
-		python_merge(&w, tid, end, runs);
-		if (s->merged)
-			break;
-	}
-	if (is_deep && !s->merged)
-		s->cnt = FSN_FRAMES_MAX;
-	code = runs ? 0 : look_at(s, tid, &again);
-	if (!code && !runs &&
-		(again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
-		code = -EBUSY;
+	stack_done(s);
+	code = runs ? walk_running(&w, tid, &end) : 0;
 	if (code)
 		return code;
+	while (!end)
+		end = step(&w);
+	is_deep = s->cnt > FSN_FRAMES_MAX;
+	/* The Python frames of one that runs have changed by now. */
+	if (w.python && !runs)
+		python_merge(&w, tid, end);
+	if (is_deep && !s->merged)
+		s->cnt = FSN_FRAMES_MAX;
+	s->at = at;
+	if (!runs && !thread_stacks_stays(s))
+		return -EBUSY;
 	*ret_stack = (struct thread_stack) { .frames = s->merged ? s->merged : s->frames,
 		.cnt = s->cnt,
 		.end = is_deep ? FSN_WALK_DEEP : end,
 		.runs = runs,
-		.slept_ns = at.slept_ns };
+		.python = w.python,
+		.since_ns = at.slept_ns ? looked_ns - at.slept_ns : 0,
+		.slept_ns = at.slept_ns == FSN_SLEPT_LESS ? 0 : at.slept_ns };
 	return 0;
 }
 

@@ -452,7 +452,7 @@ static bool is_of_start_files(const char *name)
 	return !strncmp(name, "__x86.get_pc_thunk.", 19);
 }
 
-/* Every program of Go has these, about 1,500: patterns that begin with "*" skip them. */
+/* Every program of Go has these, about 1,500: "*" skips them. */
 static bool is_of_go_runtime(const char *name)
 {
 	static const char *const packages[] = { "runtime.", "runtime/", "internal/", "go:", "type:" };
@@ -466,7 +466,7 @@ static bool is_of_go_runtime(const char *name)
 static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
-	const bool no_runtime = *a->name == '*' && elf_file_info(lib->elf)->go;
+	const bool no_runtime = !strcmp(a->name, "*") && elf_file_info(lib->elf)->go;
 
 	for (size_t i = 0; i < cnt; i++) {
 		const char *name = funcs[i].names[0].name;
