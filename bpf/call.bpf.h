@@ -521,12 +521,12 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 	}
 	if (fsn_asked)
 		handle_asked(ctx, fn, slot);
-	if (READ(ctl.save_args)) {
+	if (fsn_keeps_regs || READ(ctl.save_args)) {
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
 			if (args_read(ctx, fn, args->arg))
-				proc |= FSN_HAS_ARGS;
-			if (fsn_has_more)
+				proc |= READ(ctl.save_args) ? FSN_HAS_ARGS : FSN_HAS_REGS;
+			if (fsn_has_more && proc & FSN_HAS_ARGS)
 				keep_more(fn, slot, sp);
 		}
 	}

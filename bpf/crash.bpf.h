@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Processes that die: by a signal, or with an exit status other than 0. The programs here copy calls
- * in progress, registers and the stack into a record. A call costs nothing more.
+ * in progress, registers and the stack into a record. A call only keeps its argument registers.
  *
  * Recursion: each call is a record of its own. longjmp, exceptions: calls below the stack pointer
  * are left out. Threads: the first one that gets here makes the record, which is the one that took
@@ -88,14 +88,26 @@ __noinline __u32 crash_place(struct fsn_crash *c, __u64 start)
 	return oldest < start * FSN_CRASH_CALLS ? oldest % FSN_CRASH_CALLS : FSN_CRASH_CALLS;
 }
 
-__noinline int crash_more(__u32 to, __u32 slot)
+/* Copies what was kept of the call in @slot, or else reads it now. Returns 1 if there is some. */
+__noinline int crash_more(struct fsn_crash_call *call, __u32 to, __u32 slot, __u32 is_kept)
 {
 	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
 	struct fsn_more *kept = bpf_map_lookup_elem(&fsn_crash_more, &to);
+	struct fsn_conf *conf;
+	__u32 fn;
 
-	if (more && kept)
+	if (!call || !more || !kept)
+		return 0;
+	if (is_kept) {
 		more_copy(kept, more);
-	return 0;
+		return 1;
+	}
+	fn = call->fn;
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	if (!conf || !CURRENT_READ(mm) || call->where >> CRASH_ADDRESS_BITS)
+		return 0;
+	more_read(conf, &call->args, kept, call->where);
+	return 1;
 }
 
 static __always_inline struct fsn_crash *crash_at(__u32 i)
@@ -128,10 +140,11 @@ __noinline int crash_call(__u32 i, __u32 slot, __u64 now, __u64 key)
 	to->age_ns = now > to->start ? unpaused(slot, now - to->start) : 0;
 	to->fn = (key & FSN_KEY_FN_MASK) - 1;
 	to->tid = call->tid;
-	to->has_args = (call->proc & FSN_HAS_ARGS) != 0;
+	to->has_args = call->proc & (FSN_HAS_ARGS | FSN_HAS_REGS);
+	to->has_more = 0;
 	__builtin_memcpy(&to->args, args, sizeof(*args));
 	if (fsn_has_more && to->has_args)
-		crash_more(i * FSN_CRASH_CALLS + place, slot);
+		to->has_more = crash_more(to, i * FSN_CRASH_CALLS + place, slot, call->proc & FSN_HAS_ARGS);
 	if (__sync_fetch_and_add(&set->key[slot % FSN_WAYS], 0) != key)
 		to->fn = FSN_CRASH_NO_FN;
 	return 0;

@@ -20,6 +20,7 @@ const volatile __u32 fsn_path_mask = 0;
 const volatile __u32 fsn_path_shards = 0; /* shards - 1; a power of two */
 const volatile bool fsn_processes = true;
 const volatile bool fsn_has_more = false; /* some function has arguments in fsn_more */
+const volatile bool fsn_keeps_regs = false; /* all calls have arguments in fsn_args, for fsn_crashes */
 const volatile bool fsn_wide = false;     /* text has FSN_STR_WIDE bytes */
 const volatile __u32 fsn_sample = 0;      /* N: one of N calls is timed; 0: all */
 const volatile __u64 fsn_seed = 0;        /* random: chooses the one of N calls */

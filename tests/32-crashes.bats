@@ -28,8 +28,8 @@ crashes() {
 }
 
 # The report of a run of HOW, without numbers that differ and frames of libraries.
-report() { # STATUS HOW
-	fsn -s "$1" run "${FUNCTIONS[@]/#/$CRASH:}" --slow 1h -- "$CRASH" "$2"
+report() { # STATUS HOW [OPTION...]
+	fsn -s "$1" run "${FUNCTIONS[@]/#/$CRASH:}" "${@:3}" -- "$CRASH" "$2"
 	printf '%s\n' "$stderr" | sed -n '/^process /,/^run-/p' | grep '^process \|^  in flight\|^  stack:\|crash\.c' |
 		sed -E 's/process [0-9]+/process PID/; s/thread [0-9]+/thread TID/
 			s/ [0-9.]+ (ns|us|ms|s)( >|$)/ TIME\2/g; s/:[0-9]+\)/:N)/; s/\.cold / /'
@@ -64,7 +64,7 @@ $STACK
 }
 
 @test "run: reports an exit status other than 0" {
-	report 3 exit >"$BATS_TEST_TMPDIR/report"
+	report 3 exit --slow 1h >"$BATS_TEST_TMPDIR/report"
 	assert_eq "$(head -2 "$BATS_TEST_TMPDIR/report")" "process PID (crash) failed: exit status 3
 $IN_FLIGHT"
 }
@@ -118,8 +118,8 @@ was killed"
 		'[["inner","outer","work","main"],"outermost"]'
 	fsn list crashes g
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "GROUP TIME PID TID COMMAND END IN FLIGHT"
-	assert_output_match "^g +[^ ]+Z +[0-9]+ +[0-9]+ +crash +SIGSEGV at 0x8 +work .* > outer .* > inner "
-	assert_output_match " exit status 3 +work "
+	assert_output_match "^g +[^ ]+Z +[0-9]+ +[0-9]+ +crash +SIGSEGV at 0x8 +work\(\) .* > outer\(n=2\) .* > inner\(at=8, text=\"text\"\) "
+	assert_output_match " exit status 3 +work\(\) "
 	fsn list crashes g --lines
 	assert_output_match "^    outer \(crash.c:[0-9]+\)$"
 	fsn detach g
@@ -168,6 +168,47 @@ in_flight() { # N
 	crashes
 	assert_json 'map([.signal, .calls, .in_flight])' '[["SIGTERM",[],0]]'
 	fsn detach g
+}
+
+# The truth is gdb's, for arguments in registers and on the stack, texts, pointers and enumerators.
+@test "list crashes: arguments are those of gdb, also if no call can be slow" {
+	local prog=$BATS_TEST_TMPDIR/many
+
+	need_tool gdb
+	need_tool cc
+	cat >"$prog.c" <<-'END'
+		enum kind { NONE, FIRST = 7 };
+		struct req { int n; };
+		#define OUT __attribute__((noinline, noipa))
+
+		OUT int parse(const char *p) { return *p; }
+		OUT int many(char a, short b, unsigned c, enum kind d, struct req *e, _Bool f, long g, const char *h)
+		{
+			return parse((const char *)8L) + a + b + (int)c + (int)d + e->n + f + (int)g + h[0];
+		}
+		OUT int bare(void) { struct req r = { 1 }; char text[] = "local"; return many('a', -2, 3000000000U, FIRST, &r, 1, -7, text) + 1; }
+		int main(void) { return bare() + 1; }
+	END
+	cc -g -O1 -o "$prog" "$prog.c"
+	cat >"$prog.gdb" <<-'END'
+		set print entry-values no
+		run
+		bt 4
+	END
+	gdb -q -batch -nx -x "$prog.gdb" "$prog" 2>/dev/null | tac |
+		sed -nE "s/^#[0-3] .*(parse|many|bare|main) \((.*)\) at .*/\1(\2)/; T; s/97 'a'/97/
+			s/ <error[^>]*>//; s/e=0x[0-9a-f]+/e=0x/; s/h=0x[0-9a-f]+ /h=/; p" >"$prog.truth"
+	assert_eq "$(<"$prog.truth")" 'main()
+bare()
+many(a=97, b=-2, c=3000000000, d=FIRST, e=0x, f=true, g=-7, h="local")
+parse(p=0x8)'
+	fsn -s 139 run "$prog:*" -- "$prog"
+	assert_eq "$(sed -nE 's/^  in flight: //; T; s/ [0-9.]+ [num]?s( > |$)/\n/g; s/e=0x[0-9a-f]+/e=0x/; s/\n$//; p' \
+		<<<"$stderr")" "$(<"$prog.truth")"
+	# No register is shown of functions without debug information.
+	strip "$prog"
+	fsn -s 139 run "$prog:*" -- "$prog"
+	refute_stderr_match 'in flight: .*\('
 }
 
 @test "list crashes: calls that longjmp has left are not in progress" {

@@ -64,7 +64,7 @@ end_hanging() {
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "GROUP PID TID COMMAND AGE FUNCTION"
 	assert_eq "${#lines[@]}" 4
 	assert_output_match "^hang +$(bg_pid call) +[0-9]+ +hangs +[0-9].*s +fix_hang$"
-	assert_output_match "^eng +$(bg_pid engine) +[0-9]+ +engine +[0-9].*s +eng_block$"
+	assert_output_match "^eng +$(bg_pid engine) +[0-9]+ +engine +[0-9].*s +eng_block\\(fd=[0-9]+\\)$"
 	end_hanging
 }
 
@@ -146,7 +146,7 @@ end_hanging() {
 	assert_json 'map(.function) | unique' '["eng_deep_longjmp"]'
 	fsn list inflight --all
 	assert_eq "${#lines[@]}" 401
-	assert_output_match " eng_deep_longjmp \(stale\)$"
+	assert_output_match " eng_deep_longjmp\(n=.*\) \(stale\)$"
 	assert_stderr ""
 	tell engine
 	wait_bg engine

@@ -830,7 +830,7 @@ start_held() { # CALLS
 	kill -SEGV "$pid"
 	wait_bg -s 139 r
 	assert_stderr_match "^process $pid \(call\) was killed: SIGSEGV$"
-	assert_stderr_match '^  in flight: main [0-9.]+ m?s$'
+	assert_stderr_match '^  in flight: main\(argc=3, argv=0x[0-9a-f]+\) [0-9.]+ m?s$'
 	refute_stderr_match "SIGSEGV ended thread $pid"
 	assert_stderr_match "^funcsnoop run: SIGSEGV ended thread [0-9]+ in fix_hang$"
 	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'

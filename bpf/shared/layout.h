@@ -506,7 +506,7 @@ struct fsn_crash_call {
 	unsigned long long where; /* as in its slot */
 	struct fsn_args args;
 	unsigned int fn, tid;
-	unsigned int has_args, pad;
+	unsigned int has_args, has_more; /* mask of FSN_HAS_...; its arguments in fsn_crash_more */
 };
 
 /* A mapping that a word of the stack points to; .id is 0 unless it is a file's code. */

@@ -76,7 +76,8 @@ struct fsn_held {
 
 #define FSN_HAS_ARGS 0x80000000U /* its arguments are saved */
 #define FSN_OF_ZERO  0x20000000U /* a size was 0: NULL is not an error (fsn_conf.zero) */
-#define FSN_PROC_OF(proc) ((proc) & ~(FSN_HAS_ARGS | FSN_OF_ZERO))
+#define FSN_HAS_REGS 0x10000000U /* only those in registers are */
+#define FSN_PROC_OF(proc) ((proc) & ~(FSN_HAS_ARGS | FSN_OF_ZERO | FSN_HAS_REGS))
 
 /* A call in progress. The calls of a set share one cache line, their keys another. */
 struct fsn_call {
@@ -85,7 +86,7 @@ struct fsn_call {
 	unsigned long long start; /* CLOCK_MONOTONIC, ns */
 	unsigned long long task;  /* address of the thread's task_struct */
 	unsigned int tid;
-	/* index in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS, FSN_OF_ZERO */
+	/* index in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS, FSN_OF_ZERO, FSN_HAS_REGS */
 	unsigned int proc;
 };
 

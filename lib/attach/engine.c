@@ -387,6 +387,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->opts->processes;
 	e->skel->rodata->fsn_has_more = spec->desc->has_more;
+	e->skel->rodata->fsn_keeps_regs = spec->crashes && spec->desc->typed;
 	e->skel->rodata->fsn_zero_frees = spec->desc->zero_frees;
 	e->skel->rodata->fsn_other_regs = spec->desc->other_regs;
 	e->skel->rodata->fsn_wide = spec->desc->wide;

@@ -262,6 +262,7 @@ struct description {
 	struct strtab text;
 	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function records slow calls, or a key is a communicator */
+	bool typed;     /* some function of a file has declared arguments */
 	struct keys_summary keys;
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */

@@ -52,16 +52,24 @@ DEFINE_ORDER(compare_calls, struct slot_call, RISING(start_ns) ?: RISING(tid))
 
 DEFINE_ORDER(compare_threads, struct slot_call, RISING(pid) ?: RISING(tid))
 
+/* Registers of functions without declared arguments are shown only if the user records calls. */
+static bool has_some_args(const struct group *g, uint32_t fn, uint32_t has)
+{
+	return has & FSN_HAS_ARGS || (has & FSN_HAS_REGS && g->funcs[fn].args);
+}
+
 /* Reads arguments and key of the call in @slot, unless the slot has another call than @key now. */
 static void call_detail(
-	const struct group *g, uint32_t slot, uint64_t key, bool has_args, struct slot_call *call)
+	const struct group *g, uint32_t slot, uint64_t key, uint32_t proc, struct slot_call *call)
 {
+	bool has_args = has_some_args(g, call->fn, proc);
 	uint32_t index = slot / FSN_WAYS, row = FSN_NO_ROW;
 	struct fsn_key raw;
 	struct fsn_set set;
 
 	call->has_args = has_args && !bpf_map_lookup_elem(group_fd(g, MAPID_ARGS), &slot, &call->args);
-	call->has_more = has_args && !bpf_map_lookup_elem(group_fd(g, MAPID_MORE), &slot, &call->more);
+	call->has_more = proc & FSN_HAS_ARGS &&
+		!bpf_map_lookup_elem(group_fd(g, MAPID_MORE), &slot, &call->more);
 	if (g->meta.row_cnt && !bpf_map_lookup_elem(group_fd(g, MAPID_SLOT_ROWS), &slot, &row) &&
 		row < g->meta.row_cnt && !bpf_map_lookup_elem(group_fd(g, MAPID_KEYS), &row, &raw)) {
 		group_key_spread(g, &raw, &call->key);
@@ -103,7 +111,7 @@ static void add_call(const struct group *g, struct slot_call **calls, size_t *cn
 	call->age_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
 	call->age_ns -= call_paused(g, slot, call->tid);
 	call->where = set->call[way].where;
-	call_detail(g, slot, set->key[way], set->call[way].proc & FSN_HAS_ARGS, call);
+	call_detail(g, slot, set->key[way], set->call[way].proc, call);
 }
 
 static void calls_describe(const struct group *g, struct slot_call *calls, size_t cnt)
@@ -556,9 +564,9 @@ static void read_call(const struct group *g, uint32_t place, const struct fsn_cr
 		.start_ns = from->start,
 		.age_ns = from->age_ns,
 		.where = from->where,
-		.has_args = from->has_args,
+		.has_args = has_some_args(g, from->fn, from->has_args),
 		.args = from->args };
-	to->has_more = from->has_args &&
+	to->has_more = from->has_more &&
 		!bpf_map_lookup_elem(group_fd(g, MAPID_CRASH_MORE), &place, &to->more);
 }
 
