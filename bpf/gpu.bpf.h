@@ -438,7 +438,7 @@ int fsn_gpu(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), at;
 	__u32 fn = cookie & FSN_FN_MASK, cnt = 0, stack = 0;
-	__u64 launch, ranges = 0;
+	__u64 launch, ranges = 0, began = bpf_ktime_get_ns();
 
 	own_stack(ctx);
 	if (!is_wanted(ctx, fn))
@@ -461,6 +461,7 @@ int fsn_gpu(struct pt_regs *ctx)
 			stack = gpu_call_of(launch + i * sizeof(struct fsn_gpu_launch));
 		gpu_record(fn, at, stack);
 	}
+	count_walk(fn, bpf_ktime_get_ns() - began);
 	return 0;
 }
 

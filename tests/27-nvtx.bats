@@ -124,6 +124,15 @@ numbered 40 280000 280000"
 	fsn detach nvtx
 }
 
+# A trap for each would cost more than ten times the CPU time of the job.
+@test "nvtx: the cost of ranges is the run time of their program, not a trap for each" {
+	local percent
+
+	fsn run nvtx --json -o run.json -- env NVTX_INJECTION64_PATH="$GPU" "$FIX/nvtxjob" many 2000000
+	percent=$(sed -nE 's/.*the probes cost ([0-9]+) % .*/\1/p' <<<"$stderr")
+	assert_between "${percent:-0}" 0 200
+}
+
 @test "nvtx: a forked child has no ranges, and its parent keeps its own" {
 	fsn attach nvtx
 	job fork

@@ -44,7 +44,7 @@
 	X(entry_runs)  /* number of hits represented */                         \
 	X(end_ns)      /* the same for exit programs */                         \
 	X(end_runs)                                                             \
-	X(walks_ns)    /* run time of all stack walks at exits: not in end_ns */
+	X(walks_ns)    /* run time of all stack walks at exits: not in end_ns; of GPU records */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;

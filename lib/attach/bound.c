@@ -92,6 +92,15 @@ static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *re
 	}
 }
 
+/* One trap passes many records of GPU activity on: their run time is measured. */
+static uint64_t cost_of(const struct shed *s, uint32_t fn, const struct fsn_counts *n)
+{
+	const struct group_func *shown = &s->shown[fn];
+
+	return !shown->priced && n->walks_ns ? n->walks_ns
+					     : cost_of_hits(&s->price, shown->site, shown->end, n);
+}
+
 /* Adds process @pid, with all CPU time since it started. */
 static void load_add(struct load *load, pid_t pid)
 {
@@ -120,7 +129,7 @@ static void begin_span(struct shed *s)
 	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		read_counts(s, i, &n);
 		s->from->of[i].calls = n.calls + n.aside;
-		s->from->of[i].cost_ns = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
+		s->from->of[i].cost_ns = cost_of(s, i, &n);
 	}
 	add_children(s);
 	s->from->used_ns = load_ns(&s->load);
@@ -139,7 +148,7 @@ static struct budget_span read_span(struct shed *s)
 		if (f->limit == LIMIT_LEFT_OUT)
 			continue;
 		read_counts(s, i, &n);
-		f->calls = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
+		f->calls = cost_of(s, i, &n);
 		f->calls -= s->from->of[i].cost_ns < f->calls ? s->from->of[i].cost_ns : f->calls;
 		f->calls_per_s = n.calls + n.aside - s->from->of[i].calls;
 		span.cost_ns += f->calls;
