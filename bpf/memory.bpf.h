@@ -429,7 +429,7 @@ static __noinline int memory_untracked(const struct pt_regs *ctx, __u32 fn, __u3
 	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
 	__u64 pointer;
 
-	if (!rule || !rule->frees)
+	if (!rule || !rule->frees || !(READ(ctl.on) & FSN_ON))
 		return 0;
 	pointer = arg_word(ctx, rule->frees);
 	if (pointer)
@@ -638,6 +638,8 @@ __noinline int sweep_entry(__u32 tgid, __u32 n)
 
 static __always_inline int sweep_process(__u32 tgid)
 {
+	if (!(READ(ctl.on) & FSN_ON))
+		return 0;
 	for (__u32 n = 0; n < HEAP_PLACES; n++)
 		sweep_entry(tgid, n);
 	return 0;

@@ -664,6 +664,20 @@ static bool thread_told(const struct slot_call *calls, size_t i)
 	return false;
 }
 
+/* Each document is then of one moment, although its maps are read one after another. */
+static void stop_groups(const struct session *s)
+{
+	const struct words *names = &s->o->stats.names;
+
+	for (size_t i = 0; i < names->cnt; i++) {
+		struct group *group = NULL;
+
+		if (!group_open_brief(&s->fs, names->word[i], true, &group, NULL))
+			group_stop(group);
+		group_free(group);
+	}
+}
+
 /*
  * Which signal ended COMMAND, and in which calls, but of the thread that was reported as crashed.
  * Before its calls are abandoned.
@@ -779,6 +793,8 @@ static int look(struct session *s)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	o->stats.past = true;
+	if (!o->stats.interval_ns && !o->stats.watch)
+		stop_groups(s);
 	/* First: the table below can have a row for each of very many functions. */
 	if (s->samples)
 		samples_show(s->samples);

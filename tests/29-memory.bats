@@ -302,6 +302,19 @@ assert_grows() { # REGEX: of the row
 	stop_bg heap
 }
 
+# The function's own counters, and those of its rows, are in maps that are read one after another.
+@test "memory: run reads calls, rows and live blocks of one moment while a process goes on" {
+	start_bg busy "$HEAP" --wait mix 1000000000 2
+	wait_line busy '^ready'
+	tell busy
+	for _ in 1 2 3; do
+		fsn run heap --config "$CONFIG" --lib "$HEAP" --with memory -p "$(bg_pid busy)" -d 0.5 --json
+		assert_json_true '.[0].functions | map(select(.calls > 100)) | length > 3 and
+			all(.[]; .calls == (.rows | map(.calls) | add) and .live_blocks == (.rows | map(.live_blocks) | add))'
+	done
+	stop_bg busy
+}
+
 @test "memory: CUDA's runtime is shown by stack, and in flame graphs of bytes" {
 	need_arch x86_64
 	start_bg heap "$FIX/gpuheap" --wait leak 99

@@ -790,6 +790,16 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 	return false;
 }
 
+void group_stop(const struct group *g)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+
+	if (map_mmap(group_fd(g, MAPID_CTL), sizeof(struct fsn_ctl), &map))
+		return;
+	__atomic_fetch_and(&((struct fsn_ctl *)map.addr)->on, ~FSN_ON, __ATOMIC_SEQ_CST);
+	group_wait_for_programs(g);
+}
+
 /* --- thresholds ----------------------------------------------------------------------------- */
 
 bool group_has_slow(const struct group *g)

@@ -177,6 +177,12 @@ struct procs;
 _must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
+/*
+ * Counts no more calls of @g, which is open for writing, so that all that is read is of one moment.
+ * Calls in flight may still return.
+ */
+void group_stop(const struct group *g);
+
 /* Returns 0, or -ENOENT if the glob @pattern matches no timed function. */
 int group_check_timed(const struct group *g, const char *pattern, struct err *err);
 
