@@ -168,8 +168,8 @@ static __always_inline bool is_waiting(
 }
 
 /*
- * Starts a wait of @task: @instead got its CPU, or @waker woke it. Either is @task if not
- * known. @what is WAIT_OF() its function and stack.
+ * Starts a wait of @task: @instead got its CPU (else it is @task), or @waker woke it (else NULL).
+ * @what is WAIT_OF() its function and stack.
  */
 static __always_inline void wait_begins(struct task_struct *task, struct task_struct *instead,
 	struct task_struct *waker, __u64 what, __u64 clock)
@@ -213,7 +213,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 			wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
 		if (wait_has_names() && instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
-		if (wait_has_names() && waker != task)
+		if (waker && wait_has_names())
 			name_thread(waker, wait->waker, &wait->waker_tid);
 	}
 	call = &set->call[way];
@@ -510,7 +510,7 @@ int fsn_switch(__u64 *ctx)
 		return 0;
 	if (fsn_walks_stacks)
 		stack = stack_of_thread(ctx, SWITCH_FRAMES);
-	wait_begins(prev, next, prev, WAIT_OF(kind - 1, stack), clock);
+	wait_begins(prev, next, NULL, WAIT_OF(kind - 1, stack), clock);
 	return 0;
 }
 

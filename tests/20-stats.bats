@@ -196,7 +196,7 @@ attach_fails() {
 	need_bpf
 	attach_fails
 	fsn stats fails --errors
-	assert_output_line "no call has failed"
+	assert_output_line "no call has failed yet"
 	capture "$FIX/call" --arg 0,2,2,-1,9 fail 500
 	fsn stats fails --errors
 	assert_eq "$(sed 1d <<<"$output" | tr -s ' ' | sed 's/ *$//')" "FUNCTION COUNT CODE NAME
@@ -329,7 +329,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	need_bpf
 	fsn attach g fix_args6 --lib "$LIB" --slow 0ns
 	fsn stats g --slow
-	assert_output_line "no slow call is remembered"
+	assert_output_line "no slow call yet"
 	capture "$FIX/call" --arg 1 args6 1
 	fsn stats g --slow
 	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" "TIME COMMAND PID/TID DURATION RESULT CALL"
@@ -396,7 +396,7 @@ others() { # GROUP: its samples of errors without a code of their own
 	need_bpf
 	fsn attach g fix_add fix_ret --lib "$LIB" --raw
 	fsn stats g
-	assert_output_line "no function of it was called since"
+	assert_output_line "no calls yet"
 	capture "$FIX/call" add 10
 	fsn stats g
 	assert_output_match "^g since [0-9]{4}-"

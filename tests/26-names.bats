@@ -85,3 +85,13 @@ os.kill(os.getpid(), signal.SIGCONT)
 		sh -c 'trap : USR1; kill -USR1 $$'
 	assert_eq "$(jq -r 'select(.comm == "sh") | .args.sig' "$out" | sort -u)" SIGUSR1
 }
+
+@test "tracepoints: signals of timers are delivered in the process, and generated in any other" {
+	local out=$BATS_TEST_TMPDIR/out
+
+	capture -s 124 "$FUNCSNOOP" run t:signal:signal_generate --stream --json -o "$out" -- timeout 0.1 sleep 9
+	assert_stderr_match ' use (t:signal:signal_deliver) for those that it gets$'
+	capture -s 124 "$FUNCSNOOP" run t:signal:signal_deliver --stream --json -o "$out" -- timeout 0.1 sleep 9
+	refute_stderr_match 'signal_generate'
+	assert_eq "$(jq -r 'select(.comm == "timeout").args.sig' "$out" | grep ALRM)" SIGALRM
+}

@@ -279,7 +279,23 @@ ${long:0:256}"
 	fsn detach g
 }
 
-@test "syscalls: suggests similar names; all calls of all processes require --force" {
+@test "syscalls: all calls of all processes are counted, by process" {
+	local pid
+
+	fsn attach g 's:*'
+	start_bg w "$FIX/syscalls" --wait threads 100 4
+	pid=$(bg_pid w)
+	wait_ready w
+	tell w
+	wait_bg w
+	fsn stats g --by process --all --json
+	assert_json "[.[0].functions[] | select(.name == (\"getppid\", \"fsync\")) | .name as \$name |
+		.processes[] | select(.pid == $pid) | [\$name, .calls, .errors]] | sort" \
+		'[["fsync",400,400],["getppid",400,0]]'
+	fsn detach g
+}
+
+@test "syscalls: suggests similar names" {
 	fsn -s 1 attach g s:opennat
 	assert_stderr "funcsnoop attach: no system call 'opennat'
 hint: did you mean 's:openat'"
@@ -289,8 +305,6 @@ hint: did you mean 's:openat'"
 	assert_json '.[0].functions[] | [.name, .kind]' '["openat","syscall"]'
 	fsn attach g -r 's:^(open|creat$)' -n --json
 	assert_json '[.[0].functions[].name]' '["creat","open","open_by_handle_at","open_tree","openat","openat2"]'
-	fsn -s 1 attach g 's:*'
-	assert_stderr_match "[0-9]+ system calls of all processes would be counted"
 	fsn attach g 's:*' --comm nobody
 	fsn detach g
 	fsn list

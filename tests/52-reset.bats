@@ -36,7 +36,7 @@ fix_fail 10 0 10 0 0 0"
 		'[0,0,0,0,null,null,null,null,[],[],[]]
 [0,0,0,0,null,null,null,null,[],[],[]]'
 	fsn stats g
-	assert_output_line "no function of it was called since"
+	assert_output_line "no calls yet"
 	capture "$FIX/call" add 7
 	assert_numbers g "fix_add 7 0 7 0 0 0"
 	fsn detach g

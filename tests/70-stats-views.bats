@@ -43,7 +43,7 @@ attach_fix() { # FUNCTION...
 	cp "$LIB" "$copy"
 	fsn attach g fix_add --lib "$copy"
 	fsn stats g
-	assert_output_line "no function of it was called since"
+	assert_output_line "no calls yet"
 	refute_output_match '^attached since'
 	assert_output_line "no process maps $copy now"
 	sleep 1

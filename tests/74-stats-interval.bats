@@ -321,7 +321,7 @@ heat_has_columns() { # N
 	need_bpf
 	fsn attach g fix_sleep_us --lib "$FIX/libfix.so"
 	start_watch 80 24 g --hist -i 0.2
-	poll_until screen_has 'no call has returned since'
+	poll_until screen_has 'no call has returned yet'
 	start_bg calls "$FIX/call" --arg 1000 --until-line sleep_us
 	wait_line calls '^running '
 	poll_until heat_has_columns 5

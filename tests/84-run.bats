@@ -141,6 +141,25 @@ three_groups() {
 	stop_bg busy
 }
 
+@test "run: the name of a file with --pid is all of its functions, unless it is that of a function" {
+	cp "$FIX/call" "$BATS_TEST_TMPDIR/hanger"
+	cp "$FIX/call" "$BATS_TEST_TMPDIR/main"
+	start_bg c env LD_LIBRARY_PATH="${LIB%/*}" "$BATS_TEST_TMPDIR/hanger" --wait hang 1
+	start_bg m env LD_LIBRARY_PATH="${LIB%/*}" "$BATS_TEST_TMPDIR/main" --wait hang 1
+	wait_ready c
+	wait_ready m
+	fsn run hanger -p "$(bg_pid c)" -d 0.1
+	assert_stderr_match "^funcsnoop run: 'hanger' is a file: all of its functions$"
+	fsn attach g hanger -p "$(bg_pid c)" -n --json
+	assert_json_true '.[0].functions | length > 1'
+	fsn attach g main -p "$(bg_pid m)" -n --json
+	assert_json '[.[0].functions[].name]' '["main"]'
+	fsn -s 1 run hanger -d 0.1
+	assert_stderr_match "^hint: "
+	stop_bg c
+	stop_bg m
+}
+
 @test "run: --pid without a group is refused with options of a group, and for a process that is not there" {
 	fsn -s 2 run -p $$ --json
 	assert_json '.error' "no group given"

@@ -70,6 +70,18 @@ static int check_cgroups(const struct attach_options *o, const struct draft *dra
 	return 0;
 }
 
+/* Signals are sent by other processes, and those of timers by interrupts. */
+static void note_senders(const struct attach_options *o, const struct draft *draft)
+{
+	if (!o->of_command && !o->attach.filter.pid_cnt)
+		return;
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (!strcmp(draft->targets[i].name, "signal:signal_generate"))
+			cmd_note(o->g,
+				"t:signal:signal_generate counts signals that the process sends, but not "
+				"those of timers: use t:signal:signal_deliver for those that it gets");
+}
+
 static bool are_many(const struct draft *draft, size_t processes)
 {
 	return processes * draft->probed_cnt > HITS_MAX;
@@ -101,6 +113,8 @@ int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	*ret_processes = processes;
 	if (!code)
 		code = check_cgroups(o, draft, err);
+	if (!code)
+		note_senders(o, draft);
 	if (code || o->force)
 		return code;
 	code = check_kinds(o, draft, err);
@@ -627,13 +641,21 @@ static bool hint_habit(const struct attach_options *o, const char *word, struct 
 }
 
 /* True if @word is a library or a program, of the given processes if there are any. */
-static bool is_file(const struct attach_options *o, const char *word)
+/* With @nameless, a file without a function of its name. */
+static bool is_file(const struct attach_options *o, const char *word, bool nameless)
 {
 	__cleanup(objects_done) struct objects files = {};
 	const struct libfind_opts opts = { .pids = o->pids.of, .pid_cnt = o->pids.cnt };
 	_cleanup_libfind_ struct libfind *finder = libfind_new(&opts);
+	const struct elf_func *funcs;
+	struct elf_file *elf;
+	size_t cnt;
 
-	return !libfind_get(finder, word, &files, NULL);
+	if (libfind_get(finder, word, &files, NULL))
+		return false;
+	elf = files.object[0]->elf;
+	return !nameless || elf_file_funcs(elf, &funcs, &cnt, NULL) ||
+		!elf_file_lookup(elf, word, strlen(word));
 }
 
 /* A word that is no preset may be a FUNCTION of another tracer, or one without its group. */
@@ -648,7 +670,7 @@ static int hint_word(const struct attach_options *o, int code, struct err *err)
 		return err_hint(err, "did you mean '%ss:%s'", group, word);
 	if (code == -ENOENT && is_qualified(word))
 		return err_hint(err, "a FUNCTION comes after the name of a group: 'g %s'", word);
-	if (code == -ENOENT && is_file(o, word))
+	if (code == -ENOENT && is_file(o, word, false))
 		return err_hint(err, "use '%s%s:*' for all functions of that file", group, word);
 	if (err->hint[0])
 		return code;
@@ -819,12 +841,29 @@ static int draft_as_typed(struct attach_options *o, const char *name,
 	return code;
 }
 
+/* "run redis-server -p PID" means the functions of that file, if it has none of the name. */
+static void take_whole_file(struct attach_options *o)
+{
+	static char all[4096];
+	char **last = &o->words.word[o->words.cnt - 1];
+
+	if (o->words.cnt != 2 || !o->pids.cnt || o->draft.lib_cnt || o->draft.regex ||
+		strchr(*last, ':') || strlen(*last) > sizeof(all) - 3 || !is_file(o, *last, true))
+		return;
+	cmd_note(o->g, "'%s' is a file: all of its functions", *last);
+	snprintf(all, sizeof(all), "%s:*", *last);
+	*last = all;
+}
+
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
-	int code = draft_as_typed(o, name, ret_set, ret_draft, err);
-	const char *last = o->words.word[o->words.cnt - 1], *preset;
+	const char *last, *preset;
+	int code;
 
+	take_whole_file(o);
+	last = o->words.word[o->words.cnt - 1];
+	code = draft_as_typed(o, name, ret_set, ret_draft, err);
 	/* "run torch": run has put its own group before the word. */
 	if (code != -ENOENT || *ret_set || o->words.cnt > 2 || o->draft.lib_cnt || strchr(last, ':') ||
 		(o->words.cnt == 2 && strcmp(o->words.word[0], "run") != 0))

@@ -286,7 +286,7 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 		fprintf(f, "in flight: at most %s; only the owner of the group can see which threads still run\n",
 			counted(unswept, "call", "calls").text);
 	if (abandoned)
-		fprintf(f, "abandoned: %s can't return any more\n",
+		fprintf(f, "abandoned: %s left without a return\n",
 			counted(abandoned, "call", "calls").text);
 }
 

@@ -411,9 +411,6 @@ static int syscall_link(
 	return 0;
 }
 
-/* Of about 360 system calls, fewer than this many account for nearly all calls. */
-#define SYSCALLS_MOST 200
-
 const struct target_kind target_syscall = {
 	.number = TARGET_SYSCALL,
 	.prefix = "s",
@@ -423,7 +420,6 @@ const struct target_kind target_syscall = {
 	.sleeps = true,
 	.priced_by = PRICED_AS_SYSCALL,
 	.tax = "each system call of every process takes some 200 ns longer",
-	.most = SYSCALLS_MOST,
 	.has_paths = true,
 	.stacks = STACKS_OF_USER,
 	.catalogue = &calls,
