@@ -882,3 +882,15 @@ heap_config() {
 	assert_json ".[0].cost_ns / 10 / $before | . > 0.8 and . < 1.25" true
 	fsn detach g
 }
+
+@test "overhead: a limit that has nothing to limit says so" {
+	local note='^funcsnoop attach: --overhead limits nothing here, only functions of '
+
+	fsn attach g rate_cold --lib "$RATES" --overhead 5%
+	assert_stderr_match "$note"
+	fsn attach h s:getppid -p $$ --overhead 5%
+	assert_stderr_match "$note"
+	fsn attach i 'rate_c*' --lib "$RATES" --overhead 5%
+	refute_stderr_match "$note"
+	fsn detach --all
+}

@@ -49,6 +49,7 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 hint_table() {
 	cat <<-'END'
 		'funcsnoop list functions GROUP' has the probed functions of a group|list probes|probes and rates that other tracers have are answered
+		--overhead limits nothing here, only functions of programs and libraries that a pattern or a preset selects|--overhead of system calls or named functions|18-overhead: overhead: a limit that has nothing to limit says so
 		--fail-if '%s' does not judge '%s': it has no %s|a condition on a time, of functions that are only counted|70-stats-views: stats: --fail-if notes functions that were called whose times are not known, once
 		--fail-if '%s' does not judge '%s' and %zu more: they have no %s|a condition on a time, of functions that are only counted|70-stats-views: stats: --fail-if notes functions that were called whose times are not known, once
 		use --by comm,stack, or --by stack with --pid|processes and stacks|26-keys: keys: an unknown one is answered with those that there are

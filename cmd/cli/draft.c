@@ -82,6 +82,13 @@ static void note_senders(const struct attach_options *o, const struct draft *dra
 				"those of timers: use t:signal:signal_deliver for those that it gets");
 }
 
+static void note_unlimited(const struct attach_options *o, const struct draft *draft)
+{
+	if (o->has_overhead && o->attach.budget.share && !bound_can_limit(draft))
+		cmd_note(o->g, "--overhead limits nothing here, only functions of programs and "
+			"libraries that a pattern or a preset selects");
+}
+
 static bool are_many(const struct draft *draft, size_t processes)
 {
 	return processes * draft->probed_cnt > HITS_MAX;
@@ -113,10 +120,12 @@ int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	*ret_processes = processes;
 	if (!code)
 		code = check_cgroups(o, draft, err);
-	if (!code)
-		note_senders(o, draft);
-	if (code || o->force)
+	if (code)
 		return code;
+	note_senders(o, draft);
+	note_unlimited(o, draft);
+	if (o->force)
+		return 0;
 	code = check_kinds(o, draft, err);
 	if (code)
 		return code;
