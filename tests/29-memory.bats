@@ -303,7 +303,7 @@ assert_grows() { # REGEX: of the row
 }
 
 # The function's own counters, and those of its rows, are in maps that are read one after another.
-@test "memory: run reads calls, rows and live blocks of one moment while a process goes on" {
+@test "memory: run reads calls, rows and live blocks of one moment while a process allocates" {
 	start_bg busy "$HEAP" --wait mix 1000000000 2
 	wait_line busy '^ready'
 	tell busy
