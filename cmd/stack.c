@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "attach/attach.h"
@@ -15,9 +16,10 @@
 #include "proc/proc.h"
 #include "show/text.h"
 
-#define TRIES  20      /* until a thread stays where it is, or gets a CPU */
-#define TRY_NS 1000000 /* between two of them */
-#define NAMED  4       /* of threads with the same stack */
+#define TRIES    20        /* until a thread stays where it is, or gets a CPU */
+#define TRY_NS   1000000   /* between two of them */
+#define RETRY_NS 100000000 /* for those of all threads, after the first */
+#define NAMED    4         /* of threads with the same stack */
 
 /* --- stacks ------------------------------------------------------------------------------------- */
 
@@ -75,6 +77,8 @@ static void add_source_text(struct out *o, const struct thread_frame *f)
 
 void thread_stack_text(struct out *o, const struct thread_stack *stack)
 {
+	const struct stack end = { .end = stack->end };
+
 	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
 		const struct thread_frame *f = &stack->frames[i];
 		const char *text = f->text ? f->text : f->name;
@@ -85,8 +89,8 @@ void thread_stack_text(struct out *o, const struct thread_stack *stack)
 			add_source_text(o, f);
 		out_char(o, '\n');
 	}
-	if (stack->frames && stack->end != FSN_WALK_OUTERMOST)
-		out_printf(o, "    [truncated: %s]\n", stack_end_name(stack->end));
+	if (stack->frames && stack_cut(&end))
+		out_printf(o, "    %s\n", stack_cut(&end));
 }
 
 /* --- threads ------------------------------------------------------------------------------------ */
@@ -199,9 +203,12 @@ static void kernel_text(struct out *o, const struct out *kernel)
 	}
 }
 
-/* Reads state and stack of @t; one that runs may go to sleep in a moment. -ESRCH if it has ended. */
+/*
+ * Reads state and stack of @t; one that runs may go to sleep in a moment. Adds the duration of further
+ * tries to *@retry_ns. -ESRCH if it has ended.
+ */
 static int read_thread(const struct options *o, pid_t pid, struct thread_stacks *stacks,
-	struct thread *t, struct json *doc)
+	struct thread *t, uint64_t *retry_ns, struct json *doc)
 {
 	struct thread_stack stack = {};
 	bool stays = false;
@@ -209,6 +216,10 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 
 	/* Its call, the kernel's frames and its own are those of one wait, or are not printed. */
 	for (int i = 0; i < TRIES && !stays; i++) {
+		uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+
+		if (i && *retry_ns > RETRY_NS)
+			break;
 		if (i)
 			sleep_ns(TRY_NS);
 		stack = thread_stack_read(stacks, pid, t->tid);
@@ -219,6 +230,8 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 		if (!stack.runs && (o->list.verbose || doc))
 			read_kernel(pid, t);
 		stays = stack.runs ? stack.frames != NULL : !stack.frames || thread_stacks_stays(stacks);
+		if (i)
+			*retry_ns += clock_ns(CLOCK_MONOTONIC) - begin;
 	}
 	if (!stays)
 		stack = (struct thread_stack) { .runs = true };
@@ -314,14 +327,22 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 {
 	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "threads") : NULL;
 	_cleanup_thread_stacks_ struct thread_stacks *stacks = NULL;
+	_cleanup_free_ pid_t *tids = xcalloc(cnt + 1, sizeof(*tids));
 	struct err err = {};
 	size_t read = 0, running = 0;
+	uint64_t retry_ns = 0;
+	char hint[TEXT_JIT_LEN];
 	int code;
 
+	/* Many threads that run would leave this one no CPU. */
+	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (thread_stacks_new(o->list.lines, &stacks, &err))
 		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < cnt; i++)
+		tids[i] = threads[i].tid;
+	thread_stacks_sample(stacks, tids, cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		code = read_thread(o, pid, stacks, &threads[i], doc);
+		code = read_thread(o, pid, stacks, &threads[i], &retry_ns, doc);
 		if (code && code != -ESRCH) {
 			err_sys(&err, code, "cannot look at process %d", pid);
 			return cmd_fail(o->g, &err);
@@ -344,6 +365,8 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 		print_alike(threads, cnt, i);
 	}
 	fflush(stdout);
+	if (thread_stacks_nameless(stacks))
+		cmd_note(o->g, "%s", text_jit(thread_stacks_nameless(stacks), hint));
 	if (running)
 		cmd_note(o->g, "%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where",
 			running, running == 1 ? " runs" : "s run", pid);

@@ -255,6 +255,24 @@ two_more_came() { # NAME
 	fsn detach st
 }
 
+@test "stacks: an ended program of another mount namespace has names while that has a process" {
+	need_pages
+	need_tool unshare
+	local own=$BATS_TEST_TMPDIR/own
+	mkdir "$own"
+	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
+	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && cp "$2" "$1/cold" &&
+		LD_LIBRARY_PATH=$3 "$1/cold" <<<1 && exec sleep 600' bash "$own" "$FIX/cold" "$BATS_TEST_TMPDIR"
+	wait_line cold '^ok'
+	poll_until eval '[[ $(cat "/proc/$(bg_pid cold)/comm") == sleep ]]'
+	[[ ! -e $own/cold ]]
+	fsn stats st --format folded
+	assert_output_match ';main;cold_[0-9]+;fix_add 1$'
+	stop_bg cold
+	fsn detach st
+}
+
 @test "stacks: a hint says how JIT code gets names" {
 	need_tool node
 	local pid

@@ -231,3 +231,113 @@ alternate() { # US
 		-e inject=openat:error=EACCES "$FUNCSNOOP" stack "$pid"
 	assert_stderr_match "^funcsnoop stack: cannot look at process $pid: Permission denied$"
 }
+
+# Its file is mapped in three parts; it calls code that it has made, and the vDSO.
+@test "stack: code in other parts of a file, JIT code and the vDSO have names" {
+	need_arch x86_64
+	need_tool cc
+	local own=$BATS_TEST_TMPDIR/own
+
+	cc -O1 -D_GNU_SOURCE -o "$own" -x c - <<-'END'
+		#include <stdio.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <time.h>
+		#include <unistd.h>
+		__attribute__((aligned(4096), noinline)) void apart(void) { __asm__ volatile(""); }
+		__attribute__((aligned(4096), noinline)) int waits(void) { return pause(); }
+		__attribute__((noinline)) int spins(void)
+		{
+			struct timespec t;
+			for (;;)
+				clock_gettime(CLOCK_MONOTONIC, &t);
+		}
+		int main(int argc, char **argv)
+		{
+			/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
+			static const char code[] = "\x55\x48\x89\xe5\xff\xd7\x5d\xc3";
+			int (*made)(int (*)(void)) = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			memcpy(made, code, sizeof(code));
+			mprotect(apart, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+			printf("%lx\n", (unsigned long)made);
+			fflush(stdout);
+			return made(argc > 1 ? spins : waits);
+		}
+	END
+	start_bg own "$own"
+	wait_line own '^[0-9a-f]+$'
+	pid=$(bg_pid own)
+	poll_until grep -q '^State:.*sleeping' "/proc/$pid/status"
+	fsn stack "$pid"
+	assert_output_match '^    waits$'
+	assert_output_match '^    0x[0-9a-f]+$'
+	assert_output_match '^    main$'
+	assert_stderr "funcsnoop stack: JIT code of process $pid has no names: it writes no /tmp/perf-$pid.map"
+	echo "$(<"$(bg_out own)") 1000 made_here" >"/tmp/perf-$pid.map"
+	fsn stack "$pid"
+	rm "/tmp/perf-$pid.map"
+	assert_output_match '^    waits
+    made_here
+    main$'
+	assert_stderr ""
+	stop_bg own
+	start_bg own "$own" spin
+	wait_line own '^[0-9a-f]+$'
+	poll_until eval 'fsn stack "$(bg_pid own)" && [[ $output == *"    __vdso_clock_gettime"*"    spins"* ]]'
+	stop_bg own
+}
+
+@test "stack: a 32-bit program's stack is marked" {
+	need_arch x86_64
+	need_tool as ld
+	local own=$BATS_TEST_TMPDIR/own
+
+	as --32 -o "$own.o" - <<-'END'
+		.globl _start
+		_start:	xor %ebp, %ebp
+			call inner
+		inner:	mov $29, %eax
+			int $0x80
+			jmp inner
+	END
+	ld -m elf_i386 -o "$own" "$own.o"
+	"$own" & # pause(2)
+	pid=$!
+	poll_until grep -q '^State:.*sleeping' "/proc/$pid/status" || skip "the kernel runs no 32-bit programs"
+	fsn stack "$pid"
+	kill "$pid"
+	assert_output_match '^    \[truncated: file without an unwind table\]$'
+}
+
+@test "stack: samples of 60 threads that run are taken at once" {
+	need_tool cc strace
+	local waits=$BATS_TEST_TMPDIR/waits
+
+	cc -O1 -pthread -o "$BATS_TEST_TMPDIR/own" -x c - <<-'END'
+		#include <pthread.h>
+		#include <stdio.h>
+		#include <unistd.h>
+		static volatile unsigned long n;
+		static void *spins(void *arg)
+		{
+			for (;;)
+				n++;
+		}
+		int main(void)
+		{
+			pthread_t thread;
+			for (int i = 0; i < 60; i++)
+				pthread_create(&thread, NULL, spins, NULL);
+			puts("ready");
+			fflush(stdout);
+			return pause();
+		}
+	END
+	start_bg own "$BATS_TEST_TMPDIR/own"
+	wait_line own ready
+	capture strace -f -qq -o "$waits" -e trace=clock_nanosleep,poll "$FUNCSNOOP" stack "$(bg_pid own)" --json
+	(($(wc -l <"$waits") < 300))
+	assert_json '[.[].stack.frames // [] | select(any(.[]; .name == "spins"))] | length > 20' true
+	stop_bg own
+}

@@ -337,33 +337,13 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 		(unsigned int)whole % 10, stack_end_text(most), by);
 }
 
-/* How JIT code that was printed as an address gets names. */
 static void print_nameless(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
-	char exe[64], map[64], jcmd[128], path[PATH_MAX];
-	const struct {
-		const char *program, *hint;
-	} hints[] = {
-		{ "node", "start it with 'node --perf-basic-prof'" },
-		{ "java", jcmd },
-		{ "python", "start it with 'python3 -X perf' (Python 3.12)" },
-	};
-	const char *hint = map;
-	ssize_t len;
+	char hint[TEXT_JIT_LEN];
 
-	if (!pid)
-		return;
-	snprintf(map, sizeof(map), "it writes no /tmp/perf-%d.map", pid);
-	snprintf(jcmd, sizeof(jcmd), "'jcmd %d Compiler.perfmap && funcsnoop run cpu -p %d' has them (JDK 17)",
-		pid, pid);
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	len = readlink(exe, path, sizeof(path) - 1);
-	path[len > 0 ? len : 0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-		if (!strncmp(basename(path), hints[i].program, strlen(hints[i].program)))
-			hint = hints[i].hint;
-	report_note(r, f, "JIT code of process %d has no names: %s", pid, hint);
+	if (pid)
+		report_note(r, f, "%s", text_jit(pid, hint));
 }
 
 static void print_optimized(const struct report *r, const struct report_group *rg, FILE *f)

@@ -395,3 +395,29 @@ void text_put_seconds(FILE *f, uint64_t ns)
 		len--;
 	fprintf(f, "%.*s", len, buf);
 }
+
+const char *text_jit(pid_t pid, char buf[TEXT_JIT_LEN])
+{
+	char exe[64], map[64], jcmd[128], path[PATH_MAX];
+	const struct {
+		const char *program, *hint;
+	} hints[] = {
+		{ "node", "start it with 'node --perf-basic-prof'" },
+		{ "java", jcmd },
+		{ "python", "start it with 'python3 -X perf' (Python 3.12)" },
+	};
+	const char *hint = map;
+	ssize_t len;
+
+	snprintf(map, sizeof(map), "it writes no /tmp/perf-%d.map", pid);
+	snprintf(jcmd, sizeof(jcmd), "'jcmd %d Compiler.perfmap && funcsnoop run cpu -p %d' has them (JDK 17)",
+		pid, pid);
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	len = readlink(exe, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		if (!strncmp(basename(path), hints[i].program, strlen(hints[i].program)))
+			hint = hints[i].hint;
+	snprintf(buf, TEXT_JIT_LEN, "JIT code of process %d has no names: %s", pid, hint);
+	return buf;
+}

@@ -80,6 +80,10 @@ char *text_escape(const char *str);
 /* "12 345 ns", "1.23 us", "4.56 ms", "7.89 s": three digits that count. */
 const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN]);
 
+/* How JIT code of @pid that was printed as an address gets names. */
+#define TEXT_JIT_LEN 256
+const char *text_jit(pid_t pid, char buf[TEXT_JIT_LEN]);
+
 /* RFC 3339 in UTC: "2026-11-20T12:00:00Z". */
 const char *text_time(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 

@@ -292,6 +292,15 @@ struct thread_stack {
 };
 
 /*
+ * Takes a sample of each of the threads that runs, in 200 ms at most, for thread_stacks_get(). A thread
+ * that gets no CPU has none.
+ */
+void thread_stacks_sample(struct thread_stacks *s, const pid_t *tids, size_t cnt);
+
+/* Returns a process that made code without giving it a name, or 0. */
+pid_t thread_stacks_nameless(const struct thread_stacks *s);
+
+/*
  * Unwinds the stack of thread @tid of process @pid. If it sleeps, Python frames replace frames of the
  * interpreter if they can be read. The frames and their strings belong to @s until the next call.
  *

@@ -374,6 +374,7 @@ static bool find_in(struct meeting *m, pid_t pid, const struct fsn_file_id *id, 
 {
 	const struct proc_maps *maps;
 	struct elf_file *elf;
+	uint64_t offset;
 	int fd;
 
 	if (procs_maps(m->procs, pid, &maps, NULL))
@@ -382,7 +383,7 @@ static bool find_in(struct meeting *m, pid_t pid, const struct fsn_file_id *id, 
 		const struct proc_map *map = &maps->maps[i];
 		bool same = map_is(map, id);
 
-		if (!same && at - map->start >= map->end - map->start)
+		if (!same && proc_maps_at(maps, at, &offset) != map)
 			continue;
 		fd = proc_open_mapped("/proc", pid, map, NULL);
 		if (fd < 0)
@@ -418,11 +419,14 @@ static bool find_kept(
 {
 	char path[PATH_MAX];
 	struct elf_file *elf;
+	int below = 0;
 
 	if (!group_file_path(m->group, id, path) || elf_file_open(path, &elf, NULL))
 		return false;
+	/* "/proc/PID/root/app" is /app in another mount namespace. */
+	sscanf(path, "/proc/%*d/root%n", &below);
 	*ret_file = (struct stack_file) { .elf = elf, .owned = elf,
-		.path = xstrdup(path), .id = *id, .known = true };
+		.path = xstrdup(path + below), .id = *id, .known = true };
 	return true;
 }
 

@@ -37,6 +37,8 @@ struct thread_file {
 	struct unwind_rows rows;
 };
 
+#define FRESH_NS 1000000 /* by which durations may be too short */
+
 struct thread_names {
 	struct frame_name *of;
 	size_t cnt;
@@ -58,6 +60,11 @@ struct thread_stacks {
 	struct thread_frame frames[WALK_MAX];
 	size_t cnt;
 	struct thread_frame *merged; /* the same with frames of Python */
+	struct perf_map *maps;       /* names of code that processes have made */
+	pid_t nameless;              /* one that has no name for some of its own */
+	uint64_t fresh_ns;           /* when this thread got its CPU, at the earliest */
+	struct sampled *sampled;     /* threads that run */
+	size_t sampled_cnt;
 };
 
 /* A part of a thread's stack. */
@@ -80,6 +87,8 @@ struct thread_walk {
 		*python; /* the Python interpreter on the stack, or NULL */
 	uint64_t bias;   /* load address of .python minus its link address */
 };
+
+static void samples_done(struct thread_stacks *s);
 
 int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err *err)
 {
@@ -124,6 +133,8 @@ void thread_stacks_free(struct thread_stacks *s)
 		free(s->files[i]);
 	}
 	stack_done(s);
+	samples_done(s);
+	perf_maps_free(s->maps);
 	free(s->natives);
 	free(s->names);
 	free(s->files);
@@ -154,37 +165,60 @@ static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *
 
 /* --- files -------------------------------------------------------------------------------------- */
 
+/* The vDSO, which all processes have, is a file without number. */
+static const struct proc_map vdso = { .path = (char[]) { ELF_VDSO } };
+
+static struct elf_file *open_mapped(pid_t pid, const struct proc_map *map)
+{
+	struct elf_file *elf = NULL;
+	int fd;
+
+	if (map == &vdso)
+		return elf_vdso_open(&elf) ? NULL : elf;
+	fd = pid ? proc_open_mapped("/proc", pid, map, NULL) : proc_open_regular(map->path, NULL);
+	return fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL) ? NULL : elf;
+}
+
 static struct thread_file *file_new(struct thread_stacks *s, pid_t pid, const struct proc_map *map)
 {
 	struct thread_file *file = xcalloc(1, sizeof(*file));
 	const struct elf_func *funcs;
 	size_t cnt;
-	int fd;
 
 	s->files = array_grow(s->files, s->file_cnt, sizeof(*s->files));
 	s->files[s->file_cnt++] = file;
 	file->dev = makedev(map->dev_major, map->dev_minor);
 	file->ino = map->ino;
 	file->path = xstrdup(map->path);
-	fd = pid ? proc_open_mapped("/proc", pid, map, NULL) : proc_open_regular(map->path, NULL);
-	if (fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &file->elf, NULL)) {
-		file->elf = NULL;
+	file->elf = open_mapped(pid, map);
+	if (!file->elf)
 		return file;
-	}
 	/* Without symbols frames are places in files, without rows they end there. */
 	(void)!elf_file_funcs(file->elf, &funcs, &cnt, NULL);
 	(void)!unwind_rows_read(file->elf, &file->rows, NULL);
 	return file;
 }
 
-static struct thread_file *file_of(struct thread_stacks *s, pid_t pid, const struct proc_map *map)
+/* Returns the file of the code at @at, and its offset there, or NULL with @at. */
+static struct thread_file *file_at(
+	struct thread_stacks *s, const struct thread_walk *w, uint64_t at, uint64_t *ret_offset)
 {
-	const dev_t dev = makedev(map->dev_major, map->dev_minor);
+	const struct proc_map *map = proc_maps_at(w->maps, at, ret_offset);
+	dev_t dev;
 
+	if (!map) {
+		*ret_offset = at;
+		/* That of 32-bit programs is below. */
+		if (!(at >> 32) || at - w->maps->vdso >= w->maps->vdso_end - w->maps->vdso)
+			return NULL;
+		*ret_offset = at - w->maps->vdso;
+		map = &vdso;
+	}
+	dev = makedev(map->dev_major, map->dev_minor);
 	for (size_t i = 0; i < s->file_cnt; i++)
 		if (s->files[i]->dev == dev && s->files[i]->ino == map->ino)
 			return s->files[i];
-	return file_new(s, pid, map);
+	return file_new(s, w->crash ? 0 : (pid_t)w->at->pid, map);
 }
 
 static const struct fsn_unwind_row *row_at(const struct unwind_rows *rows, uint64_t offset)
@@ -295,14 +329,30 @@ static enum fsn_walk_end step_out(struct thread_walk *w, const struct fsn_unwind
 	}
 }
 
-static void add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t offset)
+/* Names code at @addr that the process itself has made. */
+static void name_made(struct thread_walk *w, uint64_t addr, struct frame_name *to)
 {
+	const char *name = perf_map_name(&w->s->maps, (pid_t)w->at->pid, addr);
+
+	if (name) {
+		free(to->name);
+		to->name = to->text = xstrdup(name);
+	} else if (addr > 4096) {
+		w->s->nameless = (pid_t)w->at->pid;
+	}
+}
+
+static void add_frame(struct thread_walk *w, struct thread_file *file, uint64_t offset)
+{
+	struct thread_stacks *s = w->s;
 	struct thread_names *n;
 
 	s->natives = array_grow(s->natives, s->native_cnt, sizeof(*s->natives));
 	n = &s->natives[s->native_cnt];
 	n->of = frame_names(file ? file->elf : NULL, file ? file->path : NULL, offset, s->lines,
 		&n->cnt);
+	if (!file && !w->crash)
+		name_made(w, offset, n->of);
 	s->native_cnt++;
 	for (size_t i = 0; i < n->cnt && s->cnt < WALK_MAX; i++)
 		s->frames[s->cnt++] = (struct thread_frame) { .name = n->of[i].name,
@@ -332,20 +382,23 @@ static void note_python(struct thread_walk *w, struct thread_file *file, uint64_
 /* One frame, and on to its caller: 0, or how the walk ends. */
 static enum fsn_walk_end step(struct thread_walk *w)
 {
-	uint64_t at = w->pc - !w->exact;
-	const struct proc_map *map = proc_maps_at(w->maps, at);
-	pid_t pid = w->crash ? 0 : (pid_t)w->at->pid;
-	struct thread_file *file = map ? file_of(w->s, pid, map) : NULL;
-	uint64_t offset = map ? at - map->start + map->offset : at;
+	uint64_t at = w->pc - !w->exact, offset;
+	struct thread_file *file;
 	enum fsn_walk_end end;
 
 	if (w->s->cnt >= (w->python ? WALK_MAX : FSN_FRAMES_MAX))
 		return FSN_WALK_DEEP;
 	if (w->pc < 4096)
 		return FSN_WALK_OUTERMOST;
-	add_frame(w->s, file, offset);
+	file = file_at(w->s, w, at, &offset);
+	add_frame(w, file, offset);
 	note_python(w, file, at);
 	w->exact = false;
+#if defined(__x86_64__)
+	/* Not one of 64 bits, for example. */
+	if (file && !file->elf)
+		return FSN_WALK_NO_TABLE;
+#endif
 	end = step_out(w, file ? row_at(&file->rows, offset) : NULL);
 	if (end)
 		return end;
@@ -427,8 +480,9 @@ static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end
 #define SAMPLE_PC PERF_REG_ARM64_PC
 #endif
 
-#define SAMPLE_NS    100000  /* on a CPU, until it is taken */
-#define SAMPLE_MS    5       /* to wait for that */
+#define SAMPLE_NS     100000    /* on a CPU, until it is taken */
+#define SAMPLE_MS     5         /* to wait for that */
+#define SAMPLE_ALL_NS 100000000 /* for those of all threads */
 #define SAMPLE_STACK 64512   /* a record has fewer than 64 KiB */
 #define SAMPLE_RING  0x20000 /* data pages: a power of two that holds a record */
 
@@ -467,30 +521,101 @@ static int walk_sample(struct thread_walk *w, const struct perf_event_mmap_page 
 	return 0;
 }
 
-static int walk_running(struct thread_walk *w, pid_t tid, enum fsn_walk_end *ret_end)
+/* A thread that runs, its event, and the pages with its one sample. */
+struct sampled {
+	pid_t tid;
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+static size_t sample_size(void)
 {
-	const size_t size = (size_t)sysconf(_SC_PAGESIZE) + SAMPLE_RING;
+	return (size_t)sysconf(_SC_PAGESIZE) + SAMPLE_RING;
+}
+
+static void sample_done(struct sampled *sampled)
+{
+	munmap(sampled->page, sample_size());
+	close(sampled->fd);
+}
+
+static void samples_done(struct thread_stacks *s)
+{
+	for (size_t i = 0; i < s->sampled_cnt; i++)
+		sample_done(&s->sampled[i]);
+	free(s->sampled);
+	s->sampled = NULL;
+	s->sampled_cnt = 0;
+}
+
+/* The event is disabled when it has its sample. */
+static int sample_begin(pid_t tid, struct sampled *ret_sampled)
+{
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = SAMPLE_NS,
 		.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.sample_regs_user = 1ULL << SAMPLE_FP | 1ULL << SAMPLE_SP | 1ULL << SAMPLE_PC,
-		.sample_stack_user = SAMPLE_STACK, .wakeup_events = 1 };
+		.sample_stack_user = SAMPLE_STACK, .wakeup_events = 1, .disabled = 1 };
 	_cleanup_close_ int fd =
 		(int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-	void *ring;
-	int code;
+	void *page;
 
 	if (fd < 0)
 		return errno == ESRCH ? -ESRCH : -EBUSY;
-	ring = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring == MAP_FAILED)
+	page = mmap(NULL, sample_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
 		return -EBUSY;
+	(void)!ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
+	*ret_sampled = (struct sampled) { tid, TAKE_FD(fd), page };
+	return 0;
+}
+
+static size_t samples_missing(const struct thread_stacks *s)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < s->sampled_cnt; i++)
+		cnt += !__atomic_load_n(&s->sampled[i].page->data_head, __ATOMIC_ACQUIRE);
+	return cnt;
+}
+
+void thread_stacks_sample(struct thread_stacks *s, const pid_t *tids, size_t cnt)
+{
+	struct fsn_thread at;
+
+	samples_done(s);
+	s->sampled = xcalloc(cnt, sizeof(*s->sampled));
+	for (size_t i = 0; i < cnt; i++)
+		if (look_at(s, tids[i], &at) == -EBUSY &&
+			!sample_begin(tids[i], &s->sampled[s->sampled_cnt]))
+			s->sampled_cnt++;
+	for (uint64_t ns = SAMPLE_NS; ns < SAMPLE_ALL_NS && samples_missing(s); ns *= 2)
+		sleep_ns(ns);
+}
+
+static int walk_running(struct thread_walk *w, pid_t tid, enum fsn_walk_end *ret_end)
+{
+	struct sampled sampled;
+	struct pollfd ready = { .events = POLLIN };
+	int code;
+
+	for (size_t i = 0; i < w->s->sampled_cnt; i++)
+		if (w->s->sampled[i].tid == tid)
+			return walk_sample(w, w->s->sampled[i].page, ret_end);
+	code = sample_begin(tid, &sampled);
+	if (code)
+		return code;
+	ready.fd = sampled.fd;
 	(void)!poll(&ready, 1, SAMPLE_MS);
-	(void)!ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	code = walk_sample(w, ring, ret_end);
-	munmap(ring, size);
+	(void)!ioctl(sampled.fd, PERF_EVENT_IOC_DISABLE, 0);
+	code = walk_sample(w, sampled.page, ret_end);
+	sample_done(&sampled);
 	return code;
+}
+
+pid_t thread_stacks_nameless(const struct thread_stacks *s)
+{
+	return s->nameless;
 }
 
 /* --- the stack of a thread ------------------------------------------------------------------------ */
@@ -514,7 +639,11 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid, struct thre
 	int code;
 
 	*ret_stack = (struct thread_stack) {};
-	sleep_ns(1); /* the program measures from when this thread got its CPU */
+	/* The BPF program measures from when this thread got its CPU, which other threads may delay. */
+	if (clock_ns(CLOCK_MONOTONIC) - s->fresh_ns > FRESH_NS) {
+		sleep_ns(1);
+		s->fresh_ns = clock_ns(CLOCK_MONOTONIC);
+	}
 	code = look_at(s, tid, &at);
 	looked_ns = clock_ns(CLOCK_MONOTONIC);
 	runs = ret_stack->runs = code == -EBUSY;
@@ -570,19 +699,18 @@ static void crash_maps(const struct group *g, const struct fsn_crash *c, struct 
 	char path[PATH_MAX];
 
 	maps->maps = xcalloc(FSN_CRASH_MAPS, sizeof(*maps->maps));
+	maps->areas = xcalloc(FSN_CRASH_MAPS, sizeof(*maps->areas));
 	for (uint32_t i = 0; i < c->map_cnt && i < FSN_CRASH_MAPS; i++) {
 		const struct fsn_crash_map *m = &c->map[i];
 
 		if (!m->id.ino || !group_file_path(g, &m->id, path) ||
 			!is_as_it_was(path, c->time_ns))
 			continue;
-		maps->maps[maps->cnt++] = (struct proc_map) { .start = m->start,
-			.end = m->end,
-			.offset = m->offset,
-			.dev_major = m->id.dev,
+		maps->areas[maps->area_cnt++] = (struct proc_area) {
+			m->start, m->end, m->offset, maps->cnt };
+		maps->maps[maps->cnt++] = (struct proc_map) { .dev_major = m->id.dev,
 			.dev_minor = m->id.version,
 			.ino = m->id.ino,
-			.exec = true,
 			.path = xstrdup(path) };
 	}
 }
@@ -593,16 +721,17 @@ static void crash_maps(const struct group *g, const struct fsn_crash *c, struct 
  */
 static bool step_out_of_nowhere(struct thread_walk *w)
 {
+	uint64_t offset;
 	bool is_fetch = w->crash->flags & FSN_CRASH_HAS_ADDR && w->crash->addr == w->pc;
 
-	if (!is_fetch || proc_maps_at(w->maps, w->pc))
+	if (!is_fetch || proc_maps_at(w->maps, w->pc, &offset))
 		return true;
-	add_frame(w->s, NULL, w->pc);
+	add_frame(w, NULL, w->pc);
 #if defined(__x86_64__)
 	w->exact = false;
 	w->sp += 8;
 	return read_word(w, w->sp - 8, &w->pc) && find_return(w, w->sp - 8) &&
-		proc_maps_at(w->maps, w->pc - 1);
+		proc_maps_at(w->maps, w->pc - 1, &offset);
 #else
 	return false;
 #endif

@@ -428,6 +428,8 @@ struct stacks {
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
 	struct frame_name made; /* last returned name from .maps */
+	pid_t *others; /* a process of each other mount namespace; NULL: not read */
+	size_t other_cnt;
 	bool lines;
 	bool symbols_read, loaded_read; /* of the kernel; of modules and BPF programs */
 	uint64_t text, text_end; /* of the kernel itself */
@@ -444,6 +446,7 @@ void stacks_free(struct stacks *s)
 	perf_maps_free(s->maps);
 	for (size_t i = 0; i < s->symbol_cnt; i++)
 		free(s->symbols[i].name);
+	free(s->others);
 	free(s->symbols);
 	free(s->names);
 	free(s->met);
@@ -756,8 +759,21 @@ static struct elf_file *open_in_root(
 	return elf;
 }
 
+/* Opens the file of a process that has exited, if another one has its mount namespace. */
+static struct elf_file *open_elsewhere(
+	struct stacks *s, const struct fsn_stack_file *about, const struct object_id *id)
+{
+	struct elf_file *elf = NULL;
+
+	if (!s->others)
+		s->other_cnt = proc_mnt_namespaces("/proc", &s->others);
+	for (size_t i = 0; i < s->other_cnt && !elf; i++)
+		elf = open_in_root(about, id, s->others[i]);
+	return elf;
+}
+
 /* Opens the file once, and again for another process if that failed. */
-static struct elf_file *open_file(struct frame_file *file, pid_t pid)
+static struct elf_file *open_file(struct stacks *s, struct frame_file *file, pid_t pid)
 {
 	const struct fsn_stack_file *about = &file->about;
 	const struct object_id id = { about->dev, about->ino, about->size, about->mtime_ns };
@@ -770,6 +786,8 @@ static struct elf_file *open_file(struct frame_file *file, pid_t pid)
 		file->elf = open_here(about, &id);
 	if (!file->elf && pid)
 		file->elf = open_in_root(about, &id, pid);
+	if (!file->elf && !file->tried)
+		file->elf = open_elsewhere(s, about, &id);
 	file->tried = true;
 	file->tried_by = pid;
 	if (file->elf && elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
@@ -844,7 +862,7 @@ static struct frame_name *names_of(
 		return frame_name_new(kernel_name(s, frame), ret_cnt);
 	if (!file && frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET)
 		return frame_names(NULL, met_name(s, frame), offset_of(frame), s->lines, ret_cnt);
-	return frame_names(file ? open_file(file, pid) : NULL, file ? file->about.path : NULL,
+	return frame_names(file ? open_file(s, file, pid) : NULL, file ? file->about.path : NULL,
 		offset_of(frame), s->lines, ret_cnt);
 }
 

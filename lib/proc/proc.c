@@ -236,10 +236,18 @@ static struct proc_map *same_file(struct proc_maps *maps, const struct proc_map 
 	return NULL;
 }
 
+static void area_add(struct proc_maps *maps, const struct proc_map *m, size_t map)
+{
+	maps->areas = array_grow(maps->areas, maps->area_cnt, sizeof(*maps->areas));
+	maps->areas[maps->area_cnt++] = (struct proc_area) { m->start, m->end, m->offset, map };
+}
+
 static void map_add(struct proc_maps *maps, struct proc_map *m)
 {
 	struct proc_map *known = same_file(maps, m);
 
+	if (m->exec)
+		area_add(maps, m, known ? (size_t)(known - maps->maps) : maps->cnt);
 	if (known) {
 		if (m->exec && !known->exec) {
 			known->start = m->start;
@@ -319,9 +327,14 @@ static int maps_read(const char *path, struct proc_maps *maps)
 
 	if (!file)
 		return proc_cause(-errno);
-	while (getline(&line, &cap, file) > 0)
-		if (line_parse(line, &m))
+	while (getline(&line, &cap, file) > 0) {
+		if (line_parse(line, &m)) {
 			map_add(maps, &m);
+		} else if (strstr(line, " [vdso]")) {
+			maps->vdso = m.start;
+			maps->vdso_end = m.end;
+		}
+	}
 	return ferror(file) ? -errno : 0;
 }
 
@@ -357,14 +370,21 @@ void proc_maps_done(struct proc_maps *maps)
 	for (size_t i = 0; i < maps->cnt; i++)
 		free(maps->maps[i].path);
 	free(maps->maps);
+	free(maps->areas);
 	*maps = (struct proc_maps) { 0 };
 }
 
-const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr)
+const struct proc_map *proc_maps_at(
+	const struct proc_maps *maps, uint64_t addr, uint64_t *ret_offset)
 {
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].exec && addr >= maps->maps[i].start && addr < maps->maps[i].end)
-			return &maps->maps[i];
+	for (size_t i = 0; i < maps->area_cnt; i++) {
+		const struct proc_area *area = &maps->areas[i];
+
+		if (addr < area->start || addr >= area->end)
+			continue;
+		*ret_offset = addr - area->start + area->offset;
+		return &maps->maps[area->map];
+	}
 	return NULL;
 }
 
@@ -519,6 +539,34 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid)
 	if (stat(path, &its) == 0 && stat("/", &own) == 0)
 		return its.st_ino == own.st_ino && its.st_dev == own.st_dev;
 	return true;
+}
+
+size_t proc_mnt_namespaces(const char *proc, pid_t **ret_pids)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	_cleanup_free_ ino_t *seen = NULL;
+	size_t all = 0, cnt = 0, k;
+	struct stat st;
+	char path[PATH_MAX];
+
+	if (proc_pids(proc, &pids, &all, NULL))
+		all = 0;
+	seen = xcalloc(all + 1, sizeof(*seen));
+	if (!stat("/proc/self/ns/mnt", &st))
+		seen[0] = st.st_ino;
+	for (size_t i = 0; i < all; i++) {
+		path_of(path, proc, pids[i], "ns/mnt");
+		if (stat(path, &st))
+			continue;
+		for (k = 0; k <= cnt && seen[k] != st.st_ino; k++)
+			;
+		if (k <= cnt)
+			continue;
+		pids[cnt++] = pids[i];
+		seen[cnt] = st.st_ino;
+	}
+	*ret_pids = TAKE_PTR(pids);
+	return cnt;
 }
 
 static bool is_first_pid_ns(void)

@@ -31,9 +31,19 @@ struct proc_map {
 	char *path;    /* in the mount namespace of the process */
 };
 
+/* An executable mapping. */
+struct proc_area {
+	uint64_t start, end;
+	uint64_t offset; /* file offset of .start */
+	size_t map;      /* index of its file */
+};
+
 struct proc_maps {
 	struct proc_map *maps;
 	size_t cnt;
+	struct proc_area *areas;
+	size_t area_cnt;
+	uint64_t vdso, vdso_end;
 };
 
 /*
@@ -47,8 +57,9 @@ _must_check_ int proc_maps_read(
 	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err);
 void proc_maps_done(struct proc_maps *maps);
 
-/* Returns the file whose code is mapped at @addr, or NULL. */
-const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr);
+/* Returns the file whose code is mapped at @addr, and the offset in it, or NULL. */
+const struct proc_map *proc_maps_at(
+	const struct proc_maps *maps, uint64_t addr, uint64_t *ret_offset);
 
 /*
  * Lists all processes (thread group leaders) in @proc, sorted. The caller frees the array with
@@ -140,6 +151,12 @@ bool proc_stack_has(struct proc_stack *stack, uint64_t addr);
 
 /* True if @pid is in the caller's mount namespace, or if that is unknown. */
 bool proc_same_mnt_ns(const char *proc, pid_t pid);
+
+/*
+ * Lists a process of each mount namespace that is not the caller's. Returns their number. The caller
+ * frees the array with free().
+ */
+size_t proc_mnt_namespaces(const char *proc, pid_t **ret_pids);
 
 /*
  * True if the caller is in the initial pid and time namespaces. Elsewhere, pids and times differ

@@ -175,13 +175,12 @@ static bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
 {
 	const struct code_proc *p = proc_of(c, pid, start_ns);
-	const struct proc_map *map = proc_maps_at(&p->maps, addr);
+	const struct proc_map *map = proc_maps_at(&p->maps, addr, &ret->offset);
 
 	if (!map)
 		return false;
 	ret->known = file_of(c, pid, map);
 	ret->file = base_of(map->path);
-	ret->offset = addr - map->start + map->offset;
 	if (!has_addr(ret, false, &ret->addr))
 		ret->known = NULL;
 	return true;
@@ -330,13 +329,15 @@ static bool is_file(const char *path, const struct fsn_file_id *id)
  * of a file on an overlay is that in its layer, which is not mounted in a container, and ends like the
  * path below the overlay. The number is that of the layer, too.
  */
-static bool kept_path(
-	const struct fsn_file_id *id, const struct fsn_file_name *name, char path[PATH_MAX])
+static bool path_in(const char *process, const char *below, const struct fsn_file_id *id,
+	const struct fsn_file_name *name, char path[PATH_MAX])
 {
-	_cleanup_fclose_ FILE *f = fopen(PROC "/self/mountinfo", "re");
-	char line[2 * PATH_MAX], root[PATH_MAX], at[PATH_MAX];
+	char line[2 * PATH_MAX], root[PATH_MAX], at[PATH_MAX], whole[PATH_MAX + 64];
+	_cleanup_fclose_ FILE *f = NULL;
 	unsigned int major, minor;
 
+	snprintf(line, sizeof(line), PROC "/%s/mountinfo", process);
+	f = fopen(line, "re");
 	while (name->cnt <= FSN_NAME_PARTS && f && fgets(line, sizeof(line), f)) {
 		bool is_overlay = strstr(line, " - overlay ");
 		size_t cnt = 0, least;
@@ -346,9 +347,30 @@ static bool kept_path(
 		if (is_overlay || ((uint64_t)major << MINOR_BITS | minor) == id->dev)
 			cnt = parts_below(name, root);
 		least = is_overlay || !cnt ? 1 : cnt;
+		snprintf(whole, sizeof(whole), "%s%s", below, strcmp(at, "/") ? at : "");
 		for (; cnt >= least; cnt--)
-			if (append_parts(name, cnt, strcmp(at, "/") ? at : "", path) && is_file(path, id))
+			if (append_parts(name, cnt, whole, path) && is_file(path, id))
 				return true;
+	}
+	return false;
+}
+
+/* The path of the file, below /proc/PID/root if only another mount namespace has it. */
+static bool kept_path(
+	const struct fsn_file_id *id, const struct fsn_file_name *name, char path[PATH_MAX])
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	char process[16], below[64];
+	size_t cnt;
+
+	if (path_in("self", "", id, name, path))
+		return true;
+	cnt = proc_mnt_namespaces(PROC, &pids);
+	for (size_t i = 0; i < cnt; i++) {
+		snprintf(process, sizeof(process), "%d", pids[i]);
+		snprintf(below, sizeof(below), PROC "/%d/root", pids[i]);
+		if (path_in(process, below, id, name, path))
+			return true;
 	}
 	return false;
 }
