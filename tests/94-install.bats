@@ -134,12 +134,12 @@ calls_of() { # TEXT
 
 # --- the package ------------------------------------------------------------------------
 
-# Sets DEB; it is made once.
+# Sets DEB. The package is made once, of the program that has been built.
 need_deb() {
 	need_tool dpkg-deb dpkg-shlibdeps dpkg-buildflags dpkg strip
 	[[ -e /var/lib/dpkg/status ]] || skip "no Debian system"
 	if [[ ! -e $BATS_FILE_TMPDIR/deb ]]; then
-		in_source -t 500 deb
+		in_source deb BUILT="$O"
 		tail -n 1 <<<"$output" >"$BATS_FILE_TMPDIR/deb"
 	fi
 	DEB=$(<"$BATS_FILE_TMPDIR/deb")
@@ -166,6 +166,13 @@ closure() { # PACKAGE...
 	done
 	# shellcheck disable=SC2086	# several words
 	printf '%s\n' $seen
+}
+
+@test "deb: the package is built with the distribution's flags" {
+	need_deb
+	in_source deb -n V=1
+	assert_output_match "cc .*-fstack-protector-strong .* -o $O/deb/build/lib/base/err.o\$"
+	assert_output_match "cc .*-Wl,-z,relro -Wl,-z,now -o $O/deb/build/funcsnoop "
 }
 
 @test "deb: the package has every file in its place" {
