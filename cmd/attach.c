@@ -52,12 +52,6 @@ struct folder_groups {
 	size_t cnt;
 };
 
-static void groups_add(struct folder_groups *groups, const char *name, const char *file)
-{
-	groups->group = array_grow(groups->group, groups->cnt, sizeof(*groups->group));
-	groups->group[groups->cnt++] = (struct folder_group) { xstrdup(name), xstrdup(file) };
-}
-
 static void groups_clear(struct folder_groups *groups)
 {
 	while (groups->cnt--) {
@@ -77,7 +71,8 @@ static int attach_take_name(struct attach_options *o, const char *name, struct e
 			return err_set(err, -EEXIST, "group '%s' is that of %s", name,
 				groups->group[i].file);
 	if (groups)
-		groups_add(groups, name, o->config);
+		*array_add(groups->group, groups->cnt) =
+			(struct folder_group) { xstrdup(name), xstrdup(o->config) };
 	return 0;
 }
 
@@ -95,10 +90,8 @@ static void note_no_split(const struct attach_options *o, const struct draft *dr
 
 static bool drafts(const struct draft *draft, const struct target *t)
 {
-	for (size_t i = 0; i < draft->target_cnt; i++)
-		if (draft->targets[i].object == t->object && draft->targets[i].addr == t->addr)
-			return true;
-	return false;
+	return ANY_WHERE(draft->target_cnt, i, draft->targets[i].object == t->object &&
+		draft->targets[i].addr == t->addr);
 }
 
 /* A preset that is a selection misses calls of the functions that were not chosen. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop reset, set and detach: change a group while it runs, and end it.
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/util.h"

@@ -73,19 +73,14 @@ static int read_files(const struct words *words, struct files *files, struct err
 
 static bool has_group(const struct compare_node *node, size_t documents, const char *name)
 {
-	for (size_t i = 0; i < documents; i++)
-		if (saved_group_find(node->documents[i], name, false))
-			return true;
-	return false;
+	return ANY_WHERE(documents, i, saved_group_find(node->documents[i], name, false));
 }
 
 /* Whether the first to have it is @node, in document @document. */
 static bool is_first(const struct files *files, size_t node, size_t document, const char *name)
 {
-	for (size_t i = 0; i < node; i++)
-		if (has_group(&files->nodes[i], files->nodes[i].cnt, name))
-			return false;
-	return !has_group(&files->nodes[node], document, name);
+	return !ANY_WHERE(node, i, has_group(&files->nodes[i], files->nodes[i].cnt, name)) &&
+		!has_group(&files->nodes[node], document, name);
 }
 
 typedef void (*missing_fn)(const char *node, const char *group, void *arg);

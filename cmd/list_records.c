@@ -157,10 +157,7 @@ static void add_call(struct listed *l, const struct group *group, const struct t
 
 static bool is_in_call(const struct slot_call *calls, size_t cnt, pid_t tid)
 {
-	for (size_t i = 0; i < cnt; i++)
-		if (calls[i].tid == tid && !calls[i].stale)
-			return true;
-	return false;
+	return ANY_WHERE(cnt, i, calls[i].tid == tid && !calls[i].stale);
 }
 
 /* Notes the threads of --pid that wait, and whose call no probe has seen: it began before the attach. */
@@ -480,16 +477,15 @@ static void watch_group(struct crash_watch *w, const char *name)
 		group_free(group);
 		return;
 	}
-	w->groups = array_grow(w->groups, w->cnt, sizeof(*w->groups));
-	w->groups[w->cnt++] = (struct crash_group) { .group = group };
+	*array_add(w->groups, w->cnt) = (struct crash_group) { .group = group };
 }
 
 /* Whether @c was reported before, as a process of another group. */
 static bool is_reported(struct crash_watch *w, const struct crash *c)
 {
-	for (size_t i = 0; i < REPORTED; i++)
-		if (w->reported[i].pid == c->pid && w->reported[i].start_ns == c->start_ns)
-			return true;
+	if (ANY_WHERE(REPORTED, i,
+		w->reported[i].pid == c->pid && w->reported[i].start_ns == c->start_ns))
+		return true;
 	w->reported[w->reported_cnt++ % REPORTED] = (struct reported) { c->start_ns, c->pid, c->tid };
 	return false;
 }
@@ -497,10 +493,7 @@ static bool is_reported(struct crash_watch *w, const struct crash *c)
 /* A status of grep, diff or test is an answer: only that of COMMAND or of --pid is a failure. */
 static bool is_failure(const struct crash_watch *w, const struct crash *c)
 {
-	for (size_t i = 0; !c->signal && i < w->filter->pid_cnt; i++)
-		if (w->filter->pids[i] == c->pid)
-			return true;
-	return c->signal;
+	return c->signal || ANY_WHERE(w->filter->pid_cnt, i, w->filter->pids[i] == c->pid);
 }
 
 static void tell(struct crash_watch *w, const struct crash_group *g, const struct crash *c)
@@ -613,8 +606,7 @@ static void holding_done(struct holding *h)
 static void held_add(struct holding *h, const char *function, char *label, pid_t pid,
 	const struct stats_live *live)
 {
-	h->held = array_grow(h->held, h->cnt, sizeof(*h->held));
-	h->held[h->cnt++] = (struct held) { function, label, pid, *live };
+	*array_add(h->held, h->cnt) = (struct held) { function, label, pid, *live };
 }
 
 /* --- what is held alike ------------------------------------------------------------------------ */

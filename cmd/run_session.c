@@ -69,10 +69,7 @@ static void watch_free(struct watch *w)
 
 static bool is_watched(const struct watch *w, const char *name)
 {
-	for (size_t i = 0; i < w->cnt; i++)
-		if (!strcmp(group_name(w->groups[i].group), name))
-			return true;
-	return false;
+	return ANY_WHERE(w->cnt, i, !strcmp(group_name(w->groups[i].group), name));
 }
 
 /* A group that cannot be opened now is tried again. */
@@ -86,8 +83,7 @@ static void watch_add(struct watch *w, const char *name)
 	}
 	if (holds_open(w->fs, name, &new.holds, NULL))
 		new.holds = NULL;
-	w->groups = array_grow(w->groups, w->cnt, sizeof(*w->groups));
-	w->groups[w->cnt++] = new;
+	*array_add(w->groups, w->cnt) = new;
 }
 
 /* A stopped process has reached a file without an unwind table. */
@@ -334,13 +330,10 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 /* True if a wait that begins is a call of the group: one that began before the attach is none. */
 static bool counts_waits(const struct draft *draft)
 {
-	for (size_t i = 0; i < draft->probed_cnt; i++) {
-		const struct target *t = &draft->targets[i];
+	const struct target *t = draft->targets;
 
-		if (t->kind->sleeps || (t->known && t->known->waits))
-			return true;
-	}
-	return false;
+	return ANY_WHERE(draft->probed_cnt, i,
+		t[i].kind->sleeps || (t[i].known && t[i].known->waits));
 }
 
 /* Before the attach: a thread that goes to sleep later is in flight. */
@@ -658,10 +651,7 @@ static void open_calls(const struct group *g, const struct slot_call *calls, siz
 /* True if calls before @i are of its thread. */
 static bool thread_told(const struct slot_call *calls, size_t i)
 {
-	for (size_t k = 0; k < i; k++)
-		if (calls[k].tid == calls[i].tid)
-			return true;
-	return false;
+	return ANY_WHERE(i, k, calls[k].tid == calls[i].tid);
 }
 
 /* Each document is then of one moment, although its maps are read one after another. */

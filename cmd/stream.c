@@ -501,10 +501,7 @@ static bool wants_entries(const struct run *r)
 	if (option_given("events") || r->o->format->calls_only || r->o->alert || f->slow ||
 		f->failed || f->min_ns)
 		return false;
-	for (size_t i = 0; i < r->groups.cnt; i++)
-		if (!is_only_counted(r->groups.group[i]))
-			return false;
-	return r->groups.cnt;
+	return r->groups.cnt && ALL_WHERE(r->groups.cnt, i, is_only_counted(r->groups.group[i]));
 }
 
 /* Why nothing may come, though calls are made. */

@@ -250,10 +250,8 @@ static int check_duty(uint32_t seconds, struct err *err)
 
 static bool has_gpu(const struct draft *draft)
 {
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (draft->targets[i].kind->on_gpu && !draft->targets[i].request->implied)
-			return true;
-	return false;
+	return ANY_WHERE(draft->probed_cnt, i, draft->targets[i].kind->on_gpu &&
+		!draft->targets[i].request->implied);
 }
 
 /* Returns an error if ranges are a key of activity that no thread does. */
@@ -372,10 +370,7 @@ static int add_usual(struct attach_options *o, const struct draft *draft, const 
 
 static bool has_key(const struct keys *keys, const char *name)
 {
-	for (size_t i = 0; i < keys->key_cnt; i++)
-		if (!strcmp(keys->key[i].name, name))
-			return true;
-	return false;
+	return ANY_WHERE(keys->key_cnt, i, !strcmp(keys->key[i].name, name));
 }
 
 /* Rows of keys have no process, but the name of its thread can be a key. */
@@ -487,10 +482,8 @@ static struct preset_set *find_preset(
 
 static bool allocates(const struct preset_group *group, const void *symbol)
 {
-	for (size_t i = 0; i < group->func_cnt; i++)
-		if (group->funcs[i].memory.allocates && !strcmp(group->funcs[i].symbol, symbol))
-			return true;
-	return false;
+	return ANY_WHERE(group->func_cnt, i, group->funcs[i].memory.allocates &&
+		!strcmp(group->funcs[i].symbol, symbol));
 }
 
 /* Suggests a preset that declares what the function allocates. */
@@ -508,10 +501,8 @@ static void hint_memory(const struct draft *draft, struct err *err)
 /* True if all functions of @group allocate or free memory. */
 static bool is_of_memory(const struct preset_group *group)
 {
-	for (size_t i = 0; i < group->func_cnt; i++)
-		if (!group->funcs[i].memory.allocates && !group->funcs[i].memory.frees)
-			return false;
-	return true;
+	return ALL_WHERE(group->func_cnt, i, group->funcs[i].memory.allocates ||
+		group->funcs[i].memory.frees);
 }
 
 bool draft_suits_memory(const struct attach_options *o, const struct preset_group *preset)
@@ -712,10 +703,8 @@ static const char *name_of(const char *func)
 
 static const struct preset_func *find_symbol(const struct preset_group *group, const char *symbol)
 {
-	for (size_t i = 0; i < group->func_cnt; i++)
-		if (!strcmp(group->funcs[i].symbol, symbol))
-			return &group->funcs[i];
-	return NULL;
+	return FIND_WHERE(group->funcs, group->func_cnt, i,
+		!strcmp(group->funcs[i].symbol, symbol));
 }
 
 /* True if the LIB @lib of a FUNCTION is that of @group: "c", "libc.so.6", or a path of it. */

@@ -46,8 +46,7 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 
 static void leave_out(struct groups *groups, bool excused, const struct err *err)
 {
-	groups->left = array_grow(groups->left, groups->left_cnt, sizeof(*groups->left));
-	groups->left[groups->left_cnt++] = (struct groups_left) { *err, excused };
+	*array_add(groups->left, groups->left_cnt) = (struct groups_left) { *err, excused };
 	groups->failed_cnt += !excused;
 }
 
@@ -124,10 +123,7 @@ static bool is_crowded(size_t cnt)
 
 bool groups_named_before(char *const *names, size_t i)
 {
-	for (size_t k = 0; k < i; k++)
-		if (!strcmp(names[k], names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(i, k, !strcmp(names[k], names[i]));
 }
 
 /*

@@ -124,10 +124,7 @@ static bool has_count(const struct habit *h, char *const *words, char *const *en
 
 static const struct habit *habit_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
-		if (!strcmp(habits[i].name, name))
-			return &habits[i];
-	return NULL;
+	return FIND_WHERE(habits, ARRAY_SIZE(habits), i, !strcmp(habits[i].name, name));
 }
 
 /* "-d TIME" in the line of a habit: TIME seconds are all, or the length of an interval. */

@@ -171,11 +171,8 @@ static bool given[OPTIONS_MAX]; /* by index in the table */
 
 static bool is_given(const char *name, size_t len)
 {
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		if (given[i] && !strncmp(option_table[i].name, name, len) &&
-			!option_table[i].name[len])
-			return true;
-	return false;
+	return ANY_WHERE(OPTIONS_MAX, i, given[i] && !strncmp(option_table[i].name, name, len) &&
+		!option_table[i].name[len]);
 }
 
 bool option_given(const char *names)

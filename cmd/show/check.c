@@ -179,10 +179,7 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 /* True if the group has the keys of @c. Keys without read permission are reported by the check. */
 static bool group_has_keys(const struct report_group *rg, const struct check *c)
 {
-	for (size_t i = 0; i < c->of_cnt; i++)
-		if (group_keys_find(&rg->keys, c->of[i].key) < 0)
-			return false;
-	return true;
+	return ALL_WHERE(c->of_cnt, i, group_keys_find(&rg->keys, c->of[i].key) >= 0);
 }
 
 int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,

@@ -211,8 +211,7 @@ struct diffing {
 static void diff_add(struct diffing *d, const struct saved_func *before,
 	const struct saved_func *after)
 {
-	d->func = array_grow(d->func, d->cnt, sizeof(*d->func));
-	d->func[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
+	*array_add(d->func, d->cnt) = (struct diff_func) { called(before) ? before : NULL, after };
 }
 
 /* --- by key: of each key's calls a function is made ------------------------------------------- */

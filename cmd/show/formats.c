@@ -884,18 +884,13 @@ static const struct stats_format formats[] = {
 
 const struct stats_format *stats_format_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (!strcmp(formats[i].name, name))
-			return &formats[i];
-	return NULL;
+	return FIND_WHERE(formats, ARRAY_SIZE(formats), i, !strcmp(formats[i].name, name));
 }
 
 const struct stats_format *stats_format_default(bool json)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (json == !!(formats[i].flags & FORMAT_JSON))
-			return &formats[i];
-	return NULL;
+	return FIND_WHERE(formats, ARRAY_SIZE(formats), i,
+		json == !!(formats[i].flags & FORMAT_JSON));
 }
 
 const char *stats_format_words(char buf[WORDS_LEN])

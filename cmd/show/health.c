@@ -299,11 +299,7 @@ void stackless_notes(const struct report *r)
 
 static bool is_by(const struct report *r, const char *key)
 {
-	size_t i = 0;
-
-	while (i < r->choice->by_cnt && strcmp(r->choice->by[i], key) != 0)
-		i++;
-	return i < r->choice->by_cnt;
+	return ANY_WHERE(r->choice->by_cnt, i, !strcmp(r->choice->by[i], key));
 }
 
 /* True if the table is of processes, or of other keys than stacks. */
@@ -356,11 +352,8 @@ static void print_optimized(const struct report *r, const struct report_group *r
 static bool is_of_python(const char *caller)
 {
 	static const char *const starts[] = { "Py", "_Py", "python3", "libpython3" };
-	size_t i = 0;
 
-	while (i < ARRAY_SIZE(starts) && strncmp(caller, starts[i], strlen(starts[i])) != 0)
-		i++;
-	return i < ARRAY_SIZE(starts);
+	return ANY_WHERE(ARRAY_SIZE(starts), i, !strncmp(caller, starts[i], strlen(starts[i])));
 }
 
 /* The same function of an interpreter calls for all lines of its program. */

@@ -244,10 +244,8 @@ static struct past *past_of(struct history *h, const char *group, const char *na
 	for (size_t i = 0; i < h->cnt; i++)
 		if (!strcmp(h->rows[i]->name, whole))
 			return h->rows[i];
-	h->rows = array_grow(h->rows, h->cnt, sizeof(struct past *));
-	p = xcalloc(1, sizeof(*p));
+	*array_add(h->rows, h->cnt) = p = xcalloc(1, sizeof(*p));
 	p->name = TAKE_PTR(whole);
-	h->rows[h->cnt++] = p;
 	return p;
 }
 

@@ -18,7 +18,6 @@
 // folds. A removed cgroup also makes space for others; the label of "others" says after which
 // cgroup number it starts.
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -259,10 +259,8 @@ static bool lane_take(struct lane *l, struct span *s, uint64_t late)
 
 static struct lane *add_lane(struct stream_page *p, struct track *track)
 {
-	struct lane *l;
+	struct lane *l = array_add(track->lanes, track->lane_cnt);
 
-	track->lanes = array_grow(track->lanes, track->lane_cnt, sizeof(*l));
-	l = &track->lanes[track->lane_cnt++];
 	*l = (struct lane) { .uuid = new_uuid(p) };
 	return l;
 }

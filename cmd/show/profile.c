@@ -380,8 +380,7 @@ static void note_process(struct stacks *s, const struct stack *stack, const char
 
 	if (process_of(flame, row))
 		return;
-	flame->process = array_grow(flame->process, flame->process_cnt, sizeof(struct process_name *));
-	flame->process[flame->process_cnt++] = new = xcalloc(1, sizeof(*new));
+	*array_add(flame->process, flame->process_cnt) = new = xcalloc(1, sizeof(*new));
 	new->pid = row->pid;
 	new->start_ns = row->start_ns;
 	if (row->pid)

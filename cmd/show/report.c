@@ -107,10 +107,8 @@ bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
 
 bool report_is_sampled(const struct report_group *rg)
 {
-	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		if (!group_func(rg->s->group, rg->s->funcs[i].fn).is_sample)
-			return false;
-	return rg->s->func_cnt;
+	return rg->s->func_cnt && ALL_WHERE(rg->s->func_cnt, i,
+		group_func(rg->s->group, rg->s->funcs[i].fn).is_sample);
 }
 
 uint64_t report_samples(const struct report_group *rg)
@@ -268,10 +266,7 @@ uint64_t report_inner_launches(const struct report_group *rg)
 
 static bool is_offered(const struct report *r)
 {
-	for (size_t i = 0; i < r->cnt; i++)
-		if (!group_info(r->group[i].s->group).gpu)
-			return true;
-	return false;
+	return ANY_WHERE(r->cnt, i, !group_info(r->group[i].s->group).gpu);
 }
 
 /* Titles of columns in a report where all that is counted are samples. */

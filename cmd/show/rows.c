@@ -49,11 +49,7 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 
 static bool has_spreads(const struct stats_func *f)
 {
-	size_t i = 0;
-
-	while (i < f->row_cnt && !f->rows[i].spread)
-		i++;
-	return i < f->row_cnt;
+	return ANY_WHERE(f->row_cnt, i, f->rows[i].spread);
 }
 
 static void add_row(void *to, const void *from)
@@ -578,10 +574,7 @@ static void ranking_done(struct ranking *k)
 
 bool report_tracks_memory(const struct report_group *rg)
 {
-	for (size_t i = 0; i < rg->func_cnt; i++)
-		if (rg->funcs[i]->memory.allocates)
-			return true;
-	return false;
+	return ANY_WHERE(rg->func_cnt, i, rg->funcs[i]->memory.allocates);
 }
 
 /* The default order of groups that track allocations is by live memory. */
@@ -593,11 +586,9 @@ static enum figure_id sort_of_rows(const struct report *r, const struct report_g
 static void rank_rows(struct ranking *k, const struct stats_func *f, struct stats_row *rows,
 	size_t cnt, enum figure_id sort)
 {
-	k->rows = array_grow(k->rows, k->row_cnt, sizeof(*k->rows));
-	k->rows[k->row_cnt++] = rows;
+	*array_add(k->rows, k->row_cnt) = rows;
 	for (size_t i = 0; i < cnt; i++) {
-		k->of = array_grow(k->of, k->cnt, sizeof(*k->of));
-		k->of[k->cnt++] = (struct ranked) { f, &rows[i], row_value(&rows[i], f, sort) };
+		*array_add(k->of, k->cnt) = (struct ranked) { f, &rows[i], row_value(&rows[i], f, sort) };
 	}
 }
 
@@ -711,10 +702,8 @@ static const struct collective *collective_of(const struct report_group *rg, uin
 {
 	const char *name = group_func(rg->s->group, fn).name;
 
-	for (size_t i = 0; i < ARRAY_SIZE(collectives); i++)
-		if (!strcmp(name, collectives[i].func))
-			return &collectives[i];
-	return NULL;
+	return FIND_WHERE(collectives, ARRAY_SIZE(collectives), i,
+		!strcmp(name, collectives[i].func));
 }
 
 /* "ncclDevKernel_AllReduce_Sum_f32_RING_LL"; before 2.19 "ncclKernel_AllReduce_RING_LL_Sum_float". */
@@ -747,11 +736,8 @@ static const struct fsn_communicator *communicator_of(
 static const uint64_t *bytes_of(
 	const struct report_group *rg, uint32_t fn, const struct stats_row *row)
 {
-	for (size_t i = 0; i < rg->keys.sum_cnt; i++)
-		if (sum_is_bytes(rg->keys.sum[i]) &&
-			rg->keys.funcs[fn].sum[i].by != FSN_BY_NONE)
-			return &row->sum[i];
-	return NULL;
+	return FIND_WHERE(row->sum, rg->keys.sum_cnt, i, sum_is_bytes(rg->keys.sum[i]) &&
+		rg->keys.funcs[fn].sum[i].by != FSN_BY_NONE);
 }
 
 /* --- on the GPU -------------------------------------------------------------------------------- */

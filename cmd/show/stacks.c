@@ -87,10 +87,7 @@ static bool is_common(const char *name)
 		"el0_svc_common.constprop.0_[k]", "invoke_syscall_[k]", "schedule_[k]",
 		"__schedule_[k]" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(names), i, !strcmp(name, names[i]));
 }
 
 /* Code of the interpreter that runs the Python functions of the stack. */
@@ -233,10 +230,7 @@ static bool is_of_probe(struct stacks *s, uint64_t frame, pid_t pid)
 		"el0_brk64", "el0_dbg" };
 	const char *name = stacks_name(s, frame, pid);
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		if (strstr(name, parts[i]))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(parts), i, strstr(name, parts[i]));
 }
 
 /*
@@ -326,8 +320,7 @@ static void add_cut(struct stack_cut_by **cuts, size_t *cnt, const char *file, u
 			(*cuts)[i].calls += calls;
 			return;
 		}
-	*cuts = array_grow(*cuts, *cnt, sizeof(**cuts));
-	(*cuts)[(*cnt)++] = (struct stack_cut_by) { file, calls };
+	*array_add(*cuts, *cnt) = (struct stack_cut_by) { file, calls };
 }
 
 DEFINE_ORDER(compare_cuts, struct stack_cut_by,
@@ -740,8 +733,7 @@ static void add_side(struct changes *c, const struct report_group *rg,
 
 			if (!part || !part->stack)
 				continue;
-			c->of = array_grow(c->of, c->cnt, sizeof(*c->of));
-			new = &c->of[c->cnt++];
+			new = array_add(c->of, c->cnt);
 			*new = (struct stack_change) { .stack = part->stack,
 				.len = stack_len(part->stack),
 				.func = sample && *part->stack ? NULL : f->name };

@@ -3,7 +3,6 @@
 #ifndef FUNCSNOOP_SHOW_STATS_H
 #define FUNCSNOOP_SHOW_STATS_H
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <stdio.h>

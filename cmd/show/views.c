@@ -696,10 +696,7 @@ static const struct view views[] = {
 
 const struct view *view_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
-		if (!strcmp(views[i].name, name))
-			return &views[i];
-	return NULL;
+	return FIND_WHERE(views, ARRAY_SIZE(views), i, !strcmp(views[i].name, name));
 }
 
 const char *view_by_words(char buf[WORDS_LEN])

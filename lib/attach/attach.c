@@ -157,11 +157,9 @@ static bool ends_threads(struct elf_file *elf)
 		return false;
 	if (info->executable && !info->go && !elf_file_names_known(elf))
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (elf_file_imports(elf, names[i], strlen(names[i])) ||
-			(info->executable && elf_file_names_symbol(elf, names[i], NULL) > 0))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(names), i,
+		elf_file_imports(elf, names[i], strlen(names[i])) ||
+		(info->executable && elf_file_names_symbol(elf, names[i], NULL) > 0));
 }
 
 static bool mapping_ends_threads(pid_t pid, const struct proc_map *map)
@@ -186,10 +184,8 @@ static bool main_thread_may_end(struct procs *procs, pid_t pid)
 		return true;
 	if (procs_maps(procs, pid, &maps, NULL))
 		return false;
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].exec && mapping_ends_threads(pid, &maps->maps[i]))
-			return true;
-	return false;
+	return ANY_WHERE(maps->cnt, i, maps->maps[i].exec &&
+		mapping_ends_threads(pid, &maps->maps[i]));
 }
 
 /*
@@ -220,10 +216,7 @@ bool attach_links_by_pid(
 	if (!draft_has_files(draft) || !cnt || opts->children || cnt > LINK_PIDS_MAX ||
 		(mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
-	for (size_t i = 0; i < cnt; i++)
-		if (!is_known_by_pid(draft, opts, opts->filter.pids[i], mode))
-			return false;
-	return true;
+	return ALL_WHERE(cnt, i, is_known_by_pid(draft, opts, opts->filter.pids[i], mode));
 }
 
 static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
@@ -375,10 +368,7 @@ static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT]
 
 static bool has_offset(const struct probe_list *list, unsigned long offset)
 {
-	for (size_t i = 0; i < list->probes.cnt; i++)
-		if (list->offsets[i] == offset)
-			return true;
-	return false;
+	return ANY_WHERE(list->probes.cnt, i, list->offsets[i] == offset);
 }
 
 /* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */

@@ -485,8 +485,7 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 	while (dir && (d = readdir(dir))) {
 		if (strncmp(d->d_name, "link_", 5) != 0)
 			continue;
-		names = array_grow(names, cnt, sizeof(*names));
-		names[cnt++] = xstrdup(d->d_name);
+		*array_add(names, cnt) = xstrdup(d->d_name);
 	}
 	*ret_names = names;
 	*ret_cnt = cnt;
@@ -668,11 +667,8 @@ static void unsee_gone(const struct shed *s)
 
 static bool has_probe(const struct link_multi_info *link, unsigned long offset, uint64_t cookie)
 {
-	for (uint32_t i = 0; i < link->cnt; i++)
-		if (link->offsets[i] == offset &&
-			!((link->cookies[i] ^ cookie) & ~(1ULL << FSN_COOKIE_TURN_SHIFT)))
-			return true;
-	return false;
+	return ANY_WHERE(link->cnt, i, link->offsets[i] == offset &&
+		!((link->cookies[i] ^ cookie) & ~(1ULL << FSN_COOKIE_TURN_SHIFT)));
 }
 
 /*
@@ -1145,8 +1141,7 @@ static void guard_add(struct guard *g, struct procs *procs, const char *name)
 
 	if (shed_new_group(name, &g->fs, procs, &s))
 		return;
-	g->of = array_grow(g->of, g->cnt, sizeof(struct shed *));
-	g->of[g->cnt++] = s;
+	*array_add(g->of, g->cnt) = s;
 }
 
 /* Drops groups that are gone. Returns the number left. */

@@ -2,7 +2,6 @@
 // Functions whose probes would take more than is granted: counted before they are attached.
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -580,10 +579,7 @@ bool budget_is_exact(const struct draft *draft, const struct target *t)
 
 bool bound_can_limit(const struct draft *draft)
 {
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (!budget_is_exact(draft, &draft->targets[i]))
-			return true;
-	return false;
+	return ANY_WHERE(draft->probed_cnt, i, !budget_is_exact(draft, &draft->targets[i]));
 }
 
 static void list_funcs(const struct draft *draft, const struct attach_opts *opts,

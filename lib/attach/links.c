@@ -246,8 +246,7 @@ static int one_event(struct engine *e, enum engine_prog prog, const struct link_
 			fd = load_again(BPF_PROG_TYPE_TRACEPOINT, original, &opts);
 			if (fd < 0)
 				return err_sys(err, fd, "cannot load programs for a tracepoint");
-			c->copies = array_grow(c->copies, c->copy_cnt, sizeof(*c->copies));
-			c->copies[c->copy_cnt++] = fd;
+			*array_add(c->copies, c->copy_cnt) = fd;
 		}
 		code = link_event(
 			c->copies[n], probes->offsets[i], probes->cookies[i], ret_fd, err);

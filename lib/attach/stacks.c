@@ -407,10 +407,7 @@ static bool find_anywhere(
 
 	if (!m->everywhere || procs_pids(m->procs, &pids, &cnt, NULL))
 		return false;
-	for (size_t i = 0; i < cnt; i++)
-		if (find_in(m, pids[i], id, 0, ret_file))
-			return true;
-	return false;
+	return ANY_WHERE(cnt, i, find_in(m, pids[i], id, 0, ret_file));
 }
 
 /* Opens the file by the path that it had in a process that has exited. */
@@ -567,9 +564,8 @@ static void add_file(
 			return;
 	if (s->cnt == FSN_FILES_MAX - 1)
 		return;
-	s->files = array_grow(s->files, s->cnt, sizeof(*s->files));
 	page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, elf_file_fd(elf), 0);
-	s->files[s->cnt++] = (struct stack_file) {
+	*array_add(s->files, s->cnt) = (struct stack_file) {
 		.elf = elf,
 		.owned = TAKE_PTR(kept),
 		.path = xstrdup(path),
@@ -581,17 +577,7 @@ static bool was_seen(const struct stack_files *s, const struct proc_map *map)
 {
 	const dev_t dev = makedev(map->dev_major, map->dev_minor);
 
-	for (size_t i = 0; i < s->seen_cnt; i++)
-		if (s->seen[i].dev == dev && s->seen[i].ino == map->ino)
-			return true;
-	return false;
-}
-
-static void note_seen(struct stack_files *s, const struct proc_map *map)
-{
-	s->seen = array_grow(s->seen, s->seen_cnt, sizeof(*s->seen));
-	s->seen[s->seen_cnt++] = (struct mappers_file) {
-		makedev(map->dev_major, map->dev_minor), map->ino, NULL };
+	return ANY_WHERE(s->seen_cnt, i, s->seen[i].dev == dev && s->seen[i].ino == map->ino);
 }
 
 /* The vDSO is the same in all processes. It has no file, so its .id stays zero. */
@@ -623,7 +609,8 @@ static void add_mapping(struct stack_files *s, pid_t pid, const struct proc_map 
 	code = fd < 0 ? fd : elf_file_open_fd(fd, map->path, -1, NULL, &elf, &why);
 	/* If the process has exited, another one that maps the file is tried. */
 	if (code != -ENOENT && code != -ESRCH)
-		note_seen(s, map);
+		*array_add(s->seen, s->seen_cnt) = (struct mappers_file) {
+			makedev(map->dev_major, map->dev_minor), map->ino, NULL };
 	if (code && code != -ENOENT && code != -ESRCH)
 		leave_out(s->left_out, why.msg);
 	if (!code)

@@ -185,8 +185,7 @@ static struct thread_file *file_new(struct thread_stacks *s, pid_t pid, const st
 	const struct elf_func *funcs;
 	size_t cnt;
 
-	s->files = array_grow(s->files, s->file_cnt, sizeof(*s->files));
-	s->files[s->file_cnt++] = file;
+	*array_add(s->files, s->file_cnt) = file;
 	file->dev = makedev(map->dev_major, map->dev_minor);
 	file->ino = map->ino;
 	file->path = xstrdup(map->path);
@@ -414,8 +413,7 @@ static enum fsn_walk_end step(struct thread_walk *w)
 /* @name is the caller's no more. */
 static const char *keep_name(struct thread_stacks *s, char **name)
 {
-	s->names = array_grow(s->names, s->name_cnt, sizeof(*s->names));
-	return s->names[s->name_cnt++] = TAKE_PTR(*name);
+	return *array_add(s->names, s->name_cnt) = TAKE_PTR(*name);
 }
 
 /* Calls of the interpreter among native frames, and among those of Python: they must agree. */

@@ -40,4 +40,11 @@ static inline void *array_grow(void *array, size_t cnt, size_t size)
 	return xreallocarray(array, cnt ? cnt * 2 : 1, size);
 }
 
+/* Adds an element to such an array. Returns a pointer to it, which is not initialised. */
+#define array_add(array, cnt)                                                                 \
+	({                                                                                    \
+		(array) = array_grow((array), (cnt), sizeof(*(array)));                       \
+		&(array)[(cnt)++];                                                            \
+	})
+
 #endif

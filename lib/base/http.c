@@ -21,11 +21,8 @@ struct head {
 /* RFC 9110, 5.6.2 */
 static bool is_token(struct piece p)
 {
-	for (size_t i = 0; i < p.len; i++)
-		if (!isalnum((unsigned char)p.at[i]) &&
-			(!p.at[i] || !strchr("!#$%&'*+-.^_`|~", p.at[i])))
-			return false;
-	return p.len;
+	return p.len && ALL_WHERE(p.len, i, isalnum((unsigned char)p.at[i]) ||
+		(p.at[i] && strchr("!#$%&'*+-.^_`|~", p.at[i])));
 }
 
 /* Removes the next line from @rest. False if it is incomplete. A single line feed also ends it. */
@@ -68,9 +65,8 @@ static bool parse_target(struct piece target, struct http_request *r)
 	size_t skip = sizeof(scheme) - 1;
 	const char *query;
 
-	for (size_t i = 0; i < target.len; i++)
-		if (target.at[i] <= ' ' || target.at[i] > '~')
-			return false;
+	if (ANY_WHERE(target.len, i, target.at[i] <= ' ' || target.at[i] > '~'))
+		return false;
 	if (target.len > skip && !strncasecmp(target.at, scheme, skip)) {
 		target = (struct piece) { target.at + skip, target.len - skip };
 		query = memchr(target.at, '/', target.len);
@@ -126,9 +122,8 @@ static bool parse_field(struct piece line, struct head *head)
 		line = (struct piece) { line.at + 1, line.len - 1 };
 	while (line.len && (line.at[line.len - 1] == ' ' || line.at[line.len - 1] == '\t'))
 		line.len--;
-	for (size_t i = 0; i < line.len; i++)
-		if (line.at[i] != '\t' && iscntrl((unsigned char)line.at[i]))
-			return false;
+	if (ANY_WHERE(line.len, i, line.at[i] != '\t' && iscntrl((unsigned char)line.at[i])))
+		return false;
 	if (is_word(name, "content-length"))
 		return parse_length(line, head);
 	head->has_body |= is_word(name, "transfer-encoding");
@@ -142,10 +137,9 @@ static bool parse_field(struct piece line, struct head *head)
 /* True if an incomplete line cannot become valid, such as the bytes of another protocol (TLS). */
 static bool is_hopeless(struct piece rest, bool first)
 {
-	for (size_t i = 0; i < rest.len; i++)
-		if (rest.at[i] != '\t' && rest.at[i] != '\r' && iscntrl((unsigned char)rest.at[i]))
-			return true;
-	return first && rest.len && !is_token((struct piece) { rest.at, 1 }) && *rest.at != '\r';
+	return ANY_WHERE(rest.len, i, rest.at[i] != '\t' && rest.at[i] != '\r' &&
+		       iscntrl((unsigned char)rest.at[i])) ||
+		(first && rest.len && !is_token((struct piece) { rest.at, 1 }) && *rest.at != '\r');
 }
 
 int http_parse(const char *bytes, size_t len, struct http_request *ret_request)

@@ -29,10 +29,7 @@ static void parse(const char *text, size_t len, int depth, int flags,
 
 static bool is_ascii(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (text[i] & 0x80)
-			return false;
-	return true;
+	return !ANY_WHERE(len, i, text[i] & 0x80);
 }
 
 /*

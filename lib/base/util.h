@@ -153,4 +153,32 @@ static inline int close_fd(int fd)
 		_low;                                                                         \
 	})
 
+/* True if @cond, an expression in @i, holds for an index below @cnt; or for all of them. */
+#define ANY_WHERE(cnt, i, cond)                                                               \
+	({                                                                                    \
+		size_t i = 0;                                                                 \
+		while (i < (cnt) && !(cond))                                                  \
+			i++;                                                                  \
+		i < (cnt);                                                                    \
+	})
+#define ALL_WHERE(cnt, i, cond) (!ANY_WHERE(cnt, i, !(cond)))
+
+/* The number of indices below @cnt for which @cond holds. */
+#define COUNT_WHERE(cnt, i, cond)                                                             \
+	({                                                                                    \
+		size_t _holds = 0;                                                            \
+		for (size_t i = 0; i < (cnt); i++)                                            \
+			_holds += (cond) ? 1 : 0;                                             \
+		_holds;                                                                       \
+	})
+
+/* The first of the @cnt elements of @array for which @cond, an expression in @i, holds, or NULL. */
+#define FIND_WHERE(array, cnt, i, cond)                                                       \
+	({                                                                                    \
+		size_t i = 0;                                                                 \
+		while (i < (cnt) && !(cond))                                                  \
+			i++;                                                                  \
+		i < (cnt) ? &(array)[i] : NULL;                                               \
+	})
+
 #endif

@@ -88,8 +88,7 @@ static void note(struct scan *s, size_t from, uint64_t to, bool jump)
 		in_fde(s, base + to) || s->c->jump_cnt == MAX_JUMPS ||
 		image_is_start(s->img, base + to))
 		return;
-	s->c->jumps = array_grow(s->c->jumps, s->c->jump_cnt, sizeof(*s->c->jumps));
-	s->c->jumps[s->c->jump_cnt++] =
+	*array_add(s->c->jumps, s->c->jump_cnt) =
 		(struct jump) { .target = base + to, .from = base + from };
 }
 

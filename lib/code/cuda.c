@@ -202,8 +202,7 @@ static int take_call(const struct insn *insn, const struct held *held, void *arg
 	name = text_at(r->img, text);
 	if (!name)
 		return 0;
-	r->to->names = array_grow(r->to->names, r->to->cnt, sizeof(*r->to->names));
-	r->to->names[r->to->cnt++] = (struct kernel_name) { host, name };
+	*array_add(r->to->names, r->to->cnt) = (struct kernel_name) { host, name };
 	return 0;
 }
 
@@ -524,10 +523,7 @@ static const char *const accessors[] = { "ncclCommUserRank", "ncclCommCount", "n
 
 static bool has_member(const struct members *m, uint64_t at)
 {
-	for (size_t i = 0; i < m->cnt; i++)
-		if (m->at[i] == at)
-			return true;
-	return false;
+	return ANY_WHERE(m->cnt, i, m->at[i] == at);
 }
 
 /* Finds the offset on which all accessors agree. Returns the number of such offsets. */

@@ -88,8 +88,7 @@ static void add_end(struct func *f, struct plan *plan, const struct insn *insn,
 
 	struct plan_end *end;
 
-	plan->ends = array_grow(plan->ends, plan->end_cnt, sizeof(*plan->ends));
-	end = &plan->ends[plan->end_cnt++];
+	end = array_add(plan->ends, plan->end_cnt);
 	*end = (struct plan_end) {
 		.addr = insn->addr,
 		.kind = kind,
@@ -377,10 +376,8 @@ static bool takes_return(const struct insn *insn, const struct flow_state *s)
 
 bool func_takes_return(const struct func *f)
 {
-	for (uint32_t i = 0; i < f->insn_cnt; i++)
-		if (f->p->states[i].seen && takes_return(&f->p->insns[i], &f->p->states[i]))
-			return true;
-	return false;
+	return ANY_WHERE(f->insn_cnt, i, f->p->states[i].seen &&
+		takes_return(&f->p->insns[i], &f->p->states[i]));
 }
 
 __attribute__((format(printf, 3, 4))) static void decide(
@@ -623,8 +620,7 @@ static int find_edges(struct early *e)
 				next = goes_on(insn) ? behind(f, i) : -1;
 			if (next < 0 || (side == 1 && next == i + 1))
 				continue;
-			e->edges = array_grow(e->edges, e->edge_cnt, sizeof(*e->edges));
-			e->edges[e->edge_cnt++] = (struct edge) { next, i };
+			*array_add(e->edges, e->edge_cnt) = (struct edge) { next, i };
 		}
 	}
 	if (e->edge_cnt)
@@ -727,10 +723,7 @@ static bool is_plausible(const struct flow_state *s, const struct plan_place *pl
 
 static struct plan_end *find_end(const struct early *e, uint64_t addr)
 {
-	for (size_t i = 0; i < e->end_cnt; i++)
-		if (e->ends[i].addr == addr)
-			return &e->ends[i];
-	return NULL;
+	return FIND_WHERE(e->ends, e->end_cnt, i, e->ends[i].addr == addr);
 }
 
 /* Makes @idx an end: calls continue with tail @t. Returns 1 if it cannot be one. */
@@ -749,8 +742,7 @@ static int early_add_end(struct early *e, uint32_t idx, const struct tail *t,
 		end->kind = PLAN_END_EARLY;
 		return 0;
 	}
-	e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
-	e->ends[e->end_cnt++] = (struct plan_end) {
+	*array_add(e->ends, e->end_cnt) = (struct plan_end) {
 		.addr = insn->addr,
 		.kind = kind,
 		.cond = cond,
@@ -904,8 +896,7 @@ static void take_over(struct early *e, struct plan *plan)
 			continue;
 		if (find_end(e, plan->ends[i].addr))
 			return;
-		e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
-		e->ends[e->end_cnt++] = plan->ends[i];
+		*array_add(e->ends, e->end_cnt) = plan->ends[i];
 	}
 	if (e->end_cnt)
 		qsort(e->ends, e->end_cnt, sizeof(*e->ends), compare_ends);

@@ -357,13 +357,10 @@ static bool falls_to(const struct func *f, uint64_t addr)
 {
 	if (image_next_start(&f->p->img, f->entry) <= addr)
 		return false;
-	for (uint32_t i = 0; i < f->insn_cnt; i++) {
-		const struct insn *insn = &f->p->insns[i];
+	const struct insn *insn = f->p->insns;
 
-		if (insn->has_target && insn->target > f->entry && insn->target <= addr)
-			return false;
-	}
-	return true;
+	return !ANY_WHERE(f->insn_cnt, i, insn[i].has_target && insn[i].target > f->entry &&
+		insn[i].target <= addr);
 }
 
 void func_find_go(struct func *f)
@@ -462,10 +459,8 @@ void func_drop_range(struct func *f)
 
 const struct code_range *func_range(const struct func *f, uint64_t addr)
 {
-	for (uint32_t i = 0; i < f->range_cnt; i++)
-		if (addr >= f->ranges[i].start && addr < f->ranges[i].end)
-			return &f->ranges[i];
-	return NULL;
+	return FIND_WHERE(f->ranges, f->range_cnt, i, addr >= f->ranges[i].start &&
+		addr < f->ranges[i].end);
 }
 
 struct insn *func_insn_over(const struct func *f, uint64_t addr)

@@ -184,11 +184,7 @@ int planner_new(const struct plan_image *img, const struct plan_rules *rules,
 
 static size_t count_ends(const struct plan *plan, bool leaving)
 {
-	size_t cnt = 0;
-
-	for (size_t i = 0; i < plan->end_cnt; i++)
-		cnt += plan_end_leaves(plan->ends[i].kind) == leaving;
-	return cnt;
+	return COUNT_WHERE(plan->end_cnt, i, plan_end_leaves(plan->ends[i].kind) == leaving);
 }
 
 /* Returns the index of the function that starts at @addr, or func_cnt. */
@@ -294,8 +290,7 @@ static void want_targets(struct chooser *c, const struct plan *plan)
 		if (end->kind == PLAN_END_RET || !end->target ||
 			find_func(c->f, end->target) < c->f->func_cnt)
 			continue;
-		c->wanted = array_grow(c->wanted, c->wanted_cnt, sizeof(*c->wanted));
-		c->wanted[c->wanted_cnt++] = (struct wanted) { end->target, 1 };
+		*array_add(c->wanted, c->wanted_cnt) = (struct wanted) { end->target, 1 };
 	}
 }
 
@@ -345,9 +340,8 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 		return 0;
 	}
 	c->rets_left -= rets;
-	c->f->places = array_grow(c->f->places, c->f->place_cnt, sizeof(*c->f->places));
 	/* A call left by an exception is detected when its entry is probed again. */
-	c->f->places[c->f->place_cnt++] = (struct follow_place) { addr, plan,
+	*array_add(c->f->places, c->f->place_cnt) = (struct follow_place) { addr, plan,
 		plan.site_emulated && !plan.site_is_end };
 	return 0;
 }
@@ -423,12 +417,8 @@ void follow_done(struct follow *f)
 
 size_t follow_lost(const struct follow *f, const struct plan *plan)
 {
-	size_t lost = 0;
-
-	for (size_t i = 0; i < plan->end_cnt; i++)
-		lost += plan_end_leaves(plan->ends[i].kind) &&
-			!is_followed(f, &plan->ends[i], 0);
-	return lost;
+	return COUNT_WHERE(plan->end_cnt, i,
+		plan_end_leaves(plan->ends[i].kind) && !is_followed(f, &plan->ends[i], 0));
 }
 
 void follow_explain(const struct follow *f, struct plan *plan)

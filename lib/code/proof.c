@@ -83,8 +83,7 @@ static void add_callee(struct proof *proof, uint32_t fde, bool tail)
 			proof->callees[i].tail |= tail;
 			return;
 		}
-	proof->callees = array_grow(proof->callees, proof->callee_cnt, sizeof(*proof->callees));
-	proof->callees[proof->callee_cnt++] = (struct callee) { fde, tail };
+	*array_add(proof->callees, proof->callee_cnt) = (struct callee) { fde, tail };
 }
 
 /* Adds the callee of a call or of a tail call. */
@@ -182,10 +181,8 @@ static void look_at_insn(
 /* True if the function writes the frame pointer other than by "mov %rsp,%rbp". */
 static bool sets_fp(const struct func *f)
 {
-	for (uint32_t i = 0; i < f->insn_cnt; i++)
-		if (f->p->insns[i].sets_fp && f->p->insns[i].sp != INSN_SP_TO_FP)
-			return true;
-	return false;
+	return ANY_WHERE(f->insn_cnt, i, f->p->insns[i].sets_fp &&
+		f->p->insns[i].sp != INSN_SP_TO_FP);
 }
 
 /* Examines the instructions of the function of an FDE, without those of callees. */
@@ -457,32 +454,20 @@ struct addrs {
 	size_t cnt;
 };
 
-static void append(struct addrs *a, uint64_t addr)
-{
-	a->addr = array_grow(a->addr, a->cnt, sizeof(*a->addr));
-	a->addr[a->cnt++] = addr;
-}
-
 static bool has(const struct addrs *a, uint64_t addr)
 {
-	for (size_t i = 0; i < a->cnt; i++)
-		if (a->addr[i] == addr)
-			return true;
-	return false;
+	return ANY_WHERE(a->cnt, i, a->addr[i] == addr);
 }
 
 static void add(struct addrs *a, uint64_t addr)
 {
 	if (!has(a, addr))
-		append(a, addr);
+		*array_add(a->addr, a->cnt) = addr;
 }
 
 static bool has_word(const struct plan_calls *c, uint64_t addr)
 {
-	for (size_t i = 0; i < c->word_cnt; i++)
-		if (c->words[i] == addr)
-			return true;
-	return false;
+	return ANY_WHERE(c->word_cnt, i, c->words[i] == addr);
 }
 
 static int32_t rel32(const uint8_t *b)
@@ -512,7 +497,7 @@ static void add_caller(const struct plan_image *img, struct calls *c, uint64_t a
 
 	/* Calls are found in the order of their addresses, so those of a function are adjacent. */
 	if (fde && !(to->cnt && to->addr[to->cnt - 1] == fde->start))
-		append(to, fde->start);
+		*array_add(to->addr, to->cnt) = fde->start;
 }
 
 /* Finds call *WORD(%rip) and PLT stubs: jmp *WORD(%rip), possibly after endbr64. */
@@ -723,7 +708,7 @@ uint64_t plan_handler_leaves(const struct plan_image *img, const struct plan_cal
 	if (out.callers.cnt)
 		calls_find(img, &in);
 	for (size_t i = 0; i < in.callers.cnt; i++)
-		append(&wrappers, in.callers.addr[i]);
+		*array_add(wrappers.addr, wrappers.cnt) = in.callers.addr[i];
 	for (size_t i = 0; i < img->text_cnt && wrappers.cnt; i++)
 		find_callers(img, &img->texts[i], &wrappers, &in);
 	free(wrappers.addr);

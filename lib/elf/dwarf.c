@@ -664,8 +664,7 @@ static void add_unit_range(void *arg, uint64_t start, uint64_t end)
 {
 	struct elf_units *u = arg;
 
-	u->ranges = array_grow(u->ranges, u->range_cnt, sizeof(*u->ranges));
-	u->ranges[u->range_cnt++] = (struct range) { start, end, u->unit_cnt };
+	*array_add(u->ranges, u->range_cnt) = (struct range) { start, end, u->unit_cnt };
 }
 
 DEFINE_ORDER(compare_ranges, struct range, RISING(start))
@@ -710,8 +709,7 @@ static void add_func_range(void *arg, uint64_t start, uint64_t end)
 {
 	const struct adding *a = arg;
 
-	a->unit->funcs = array_grow(a->unit->funcs, a->unit->func_cnt, sizeof(*a->unit->funcs));
-	a->unit->funcs[a->unit->func_cnt++] = (struct func) { .start = start, .end = end, .die = a->die };
+	*array_add(a->unit->funcs, a->unit->func_cnt) = (struct func) { .start = start, .end = end, .die = a->die };
 }
 
 /* Reads functions nested in others, such as methods of local types, only if @deep. */
@@ -784,8 +782,7 @@ static void add_scope(void *arg, uint64_t start, uint64_t end)
 
 	if (start >= func->end || end <= func->start || func->scope_cnt == SCOPES_MAX)
 		return;
-	func->scopes = array_grow(func->scopes, func->scope_cnt, sizeof(*func->scopes));
-	func->scopes[func->scope_cnt++] = (struct scope) {
+	*array_add(func->scopes, func->scope_cnt) = (struct scope) {
 		.start = start, .end = end, .depth = n->depth, .die = n->die
 	};
 }
@@ -969,8 +966,7 @@ static bool add_row(struct line_search *s, Dwarf_Line *row, unsigned int line, b
 	if (dwarf_lineaddr(row, &new.addr) || dwarf_linebeginstatement(row, &new.begins) ||
 		elf_file_addr_to_offset(s->f, new.addr, &offset))
 		return false;
-	s->rows = array_grow(s->rows, s->cnt, sizeof(*s->rows));
-	s->rows[s->cnt++] = new;
+	*array_add(s->rows, s->cnt) = new;
 	return true;
 }
 
@@ -1101,8 +1097,7 @@ size_t elf_lines_find(struct elf_file *f, const char *source, struct elf_line_co
 			free(code.addrs);
 			continue;
 		}
-		*ret_lines = array_grow(*ret_lines, cnt, sizeof(code));
-		(*ret_lines)[cnt++] = code;
+		*array_add(*ret_lines, cnt) = code;
 	}
 	free(s.rows);
 	return cnt;

@@ -229,10 +229,7 @@ static bool is_replaced(const char *name)
 
 	if (strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0)
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(names), i, strcmp(name, names[i]) == 0);
 }
 
 static bool is_slot(const struct elf_file *f, uint32_t type)

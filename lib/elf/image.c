@@ -314,8 +314,7 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 {
 	struct elf_file *f = arg;
 
-	f->fdes = array_grow(f->fdes, f->fde_cnt, sizeof(*f->fdes));
-	f->fdes[f->fde_cnt++] = (struct plan_fde) {
+	*array_add(f->fdes, f->fde_cnt) = (struct plan_fde) {
 		.start = frame->start,
 		.end = frame->end,
 		.lsda = frame->lsda,
@@ -438,14 +437,9 @@ static bool is_abi0(struct elf_file *f, uint64_t addr)
 	static const char suffix[] = ".abi0";
 	const struct elf_func *func = elf_file_func_at(f, addr);
 
-	for (uint32_t i = 0; func && func->addr == addr && i < func->name_cnt; i++) {
-		const struct elf_name *n = &func->names[i];
-
-		if (n->len > sizeof(suffix) - 1 &&
-			!strcmp(n->name + n->len - (sizeof(suffix) - 1), suffix))
-			return true;
-	}
-	return false;
+	return func && func->addr == addr && ANY_WHERE(func->name_cnt, i,
+		func->names[i].len > sizeof(suffix) - 1 &&
+		!strcmp(func->names[i].name + func->names[i].len - (sizeof(suffix) - 1), suffix));
 }
 
 enum elf_go elf_file_go(struct elf_file *f, uint64_t addr)
@@ -465,13 +459,6 @@ enum elf_go elf_file_go(struct elf_file *f, uint64_t addr)
 
 /* Code sections closer than this form one text, because only alignment is between them. */
 #define TEXT_GAP 64
-
-static void add_text(struct elf_file *f, uint64_t addr, const uint8_t *bytes, size_t size)
-{
-	f->texts = array_grow(f->texts, f->text_cnt, sizeof(*f->texts));
-	f->texts[f->text_cnt++] =
-		(struct plan_text) { .addr = addr, .bytes = bytes, .size = size };
-}
 
 /* Collects executable sections that a segment maps at the same address. */
 static void section_texts(struct elf_file *f)
@@ -495,7 +482,7 @@ static void section_texts(struct elf_file *f)
 			continue; /* segments overlap */
 		if (left > sh.sh_size)
 			left = sh.sh_size;
-		add_text(f, sh.sh_addr, bytes, left);
+		*array_add(f->texts, f->text_cnt) = (struct plan_text) { sh.sh_addr, bytes, left };
 	}
 }
 
@@ -505,7 +492,8 @@ static void segment_texts(struct elf_file *f)
 		const struct elf_segment *s = &f->segments[i];
 
 		if (s->exec)
-			add_text(f, s->addr, f->mem.bytes + s->offset, s->size);
+			*array_add(f->texts, f->text_cnt) = (struct plan_text) {
+				s->addr, f->mem.bytes + s->offset, s->size };
 	}
 }
 
@@ -545,10 +533,7 @@ DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
 /* True if all names at that address are those of a part of another function. */
 static bool is_cold(const struct elf_func *func)
 {
-	for (size_t i = 0; i < func->name_cnt; i++)
-		if (!plan_name_is_cold(func->names[i].name))
-			return false;
-	return true;
+	return ALL_WHERE(func->name_cnt, i, plan_name_is_cold(func->names[i].name));
 }
 
 /* Functions are already sorted, and nameless starts are few. */

@@ -140,8 +140,7 @@ static bool find_origin(struct search *s, Dwarf_Die *die, uint64_t func)
 		name = name_in_scopes(s, die, buf, sizeof(buf)) ? buf : NULL;
 	if (!name || !s->fits(s->arg, name))
 		return false;
-	s->origins = array_grow(s->origins, s->origin_cnt, sizeof(*s->origins));
-	s->origins[s->origin_cnt++] = die->addr;
+	*array_add(s->origins, s->origin_cnt) = die->addr;
 	s->inlined |= dwarf_hasattr(die, DW_AT_inline);
 	return false;
 }
@@ -168,8 +167,7 @@ static bool find_copy(struct search *s, Dwarf_Die *die, uint64_t func)
 		!elf_file_addr_to_offset(s->f, copy.addr, &offset)) {
 		next = dwarf_ranges(die, 0, &base, &start, &end);
 		copy.split = next > 0 && dwarf_ranges(die, next, &base, &start, &end) > 0;
-		s->copies = array_grow(s->copies, s->copy_cnt, sizeof(*s->copies));
-		s->copies[s->copy_cnt++] = copy;
+		*array_add(s->copies, s->copy_cnt) = copy;
 		s->passed += sizeof(copy); /* a limit of memory as well */
 	}
 	return true;

@@ -297,8 +297,7 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 /* Returns a copy of the first @len bytes of @name; the file owns it. */
 static char *name_copy(struct elf_file *f, const char *name, size_t len)
 {
-	f->copies = array_grow(f->copies, f->copy_cnt, sizeof(*f->copies));
-	return f->copies[f->copy_cnt++] = xstrndup(name, len);
+	return *array_add(f->copies, f->copy_cnt) = xstrndup(name, len);
 }
 
 static void name_piece(struct elf_file *f, struct elf_name *n)
@@ -345,25 +344,6 @@ static void name_version(const struct table *t, size_t i, struct elf_name *n)
 	n->is_default = !(ver & 0x8000) || !n->version;
 }
 
-static void add_import(struct elf_raw *raw, const char *name, uint32_t len)
-{
-	raw->imports = array_grow(raw->imports, raw->import_cnt, sizeof(*raw->imports));
-	raw->imports[raw->import_cnt++] =
-		(struct elf_import) { .name = name, .len = len };
-}
-
-static void add_nameless(struct elf_raw *raw, uint64_t addr)
-{
-	raw->nameless = array_grow(raw->nameless, raw->nameless_cnt, sizeof(*raw->nameless));
-	raw->nameless[raw->nameless_cnt++] = addr;
-}
-
-static void add_sym(struct elf_raw *raw, const struct elf_raw_sym *sym)
-{
-	raw->syms = array_grow(raw->syms, raw->cnt, sizeof(*raw->syms));
-	raw->syms[raw->cnt++] = *sym;
-}
-
 /* True if the label is in a code section, or in a file without sections at a code address. */
 static bool label_is_code(const struct table *t, const Elf64_Sym *sym)
 {
@@ -407,7 +387,8 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 		ret = name_at(t, sym.st_name, &s.name.name, &len, err);
 		if (ret || !len)
 			return ret;
-		add_import(raw, s.name.name, len);
+		*array_add(raw->imports, raw->import_cnt) =
+			(struct elf_import) { .name = s.name.name, .len = len };
 		return 0;
 	}
 	if (!sym_kind(t, &sym, &s.kind))
@@ -419,7 +400,7 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 	if (s.kind == ELF_LABEL && s.name.name[0] == '$')
 		return 0;
 	if (!s.name.len) {
-		add_nameless(raw, sym.st_value);
+		*array_add(raw->nameless, raw->nameless_cnt) = sym.st_value;
 		return 0;
 	}
 	s.addr = sym.st_value;
@@ -428,7 +409,7 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 	s.name.is_weak = ELF64_ST_BIND(sym.st_info) == STB_WEAK;
 	name_version(t, i, &s.name);
 	name_piece(t->f, &s.name);
-	add_sym(raw, &s);
+	*array_add(raw->syms, raw->cnt) = s;
 	return 0;
 }
 

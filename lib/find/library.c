@@ -36,8 +36,7 @@ static void add_place(struct lib_places *places, const char *dir, size_t dir_len
 {
 	struct lib_place *p;
 
-	places->places = array_grow(places->places, places->cnt, sizeof(*places->places));
-	p = &places->places[places->cnt++];
+	p = array_add(places->places, places->cnt);
 	*p = (struct lib_place) {
 		.dir = xstrndup(dir, dir_len),
 		.base = xstrdup(base),
@@ -522,10 +521,8 @@ static int find_by_name(
 static bool seen_before(
 	const struct libfind *lf, const char *path, const struct object *file)
 {
-	for (size_t i = 0; i < lf->seen_cnt; i++)
-		if (lf->seen[i].file == file && strcmp(lf->seen[i].path, path) == 0)
-			return true;
-	return false;
+	return ANY_WHERE(lf->seen_cnt, i, lf->seen[i].file == file &&
+		strcmp(lf->seen[i].path, path) == 0);
 }
 
 void libfind_see(struct libfind *lf, const char *path, const struct object *file,
@@ -533,8 +530,7 @@ void libfind_see(struct libfind *lf, const char *path, const struct object *file
 {
 	if (seen_before(lf, path, file))
 		return;
-	lf->seen = array_grow(lf->seen, lf->seen_cnt, sizeof(*lf->seen));
-	lf->seen[lf->seen_cnt++] = (struct lib_seen) {
+	*array_add(lf->seen, lf->seen_cnt) = (struct lib_seen) {
 		.path = xstrdup(path),
 		.file = file,
 		.why = why ? xstrdup(why) : NULL,
@@ -574,9 +570,8 @@ void libfind_register(struct libfind *lf, struct elf_file *elf, const char *path
 			return;
 		}
 	}
-	lf->files = array_grow(lf->files, lf->file_cnt, sizeof(*lf->files));
 	file = xcalloc(1, sizeof(*file));
-	lf->files[lf->file_cnt++] = file;
+	*array_add(lf->files, lf->file_cnt) = file;
 	file->path = xstrdup(path);
 	file->found_how = xstrdup(how);
 	file->pid = pid;

@@ -44,8 +44,7 @@ static struct lib_opened *opened_find(struct libfind *lf, const struct proc_map 
 static void opened_add(
 	struct libfind *lf, const struct proc_map *map, const struct object *file)
 {
-	lf->opened = array_grow(lf->opened, lf->opened_cnt, sizeof(*lf->opened));
-	lf->opened[lf->opened_cnt++] = (struct lib_opened) {
+	*array_add(lf->opened, lf->opened_cnt) = (struct lib_opened) {
 		.dev_major = map->dev_major,
 		.dev_minor = map->dev_minor,
 		.ino = map->ino,
@@ -154,10 +153,9 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 	}
 	if (ret)
 		return caps_hint(ret, CAPS_BIT(CAP_SYS_PTRACE), err);
-	lf->procs = array_grow(lf->procs, lf->proc_cnt, sizeof(*lf->procs));
 	p.uid = user_of(lf, pid);
 	p.same_ns = proc_same_mnt_ns(lf->proc, pid);
-	lf->procs[lf->proc_cnt++] = p;
+	*array_add(lf->procs, lf->proc_cnt) = p;
 	return 0;
 }
 

@@ -40,10 +40,8 @@ static bool is_prefix(const char *func, size_t len)
 {
 	static const char *const words[] = { "p", "r", "u", "uprobe", "uretprobe", "usdt" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (strlen(words[i]) == len && !strncmp(func, words[i], len))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(words), i, strlen(words[i]) == len &&
+		!strncmp(func, words[i], len));
 }
 
 #define DIGITS "0123456789"
@@ -429,8 +427,7 @@ static void offer_demangled(
 	text = demangle(name->name, DEMANGLE_NAME);
 	if (!text)
 		return;
-	n->strings = array_grow(n->strings, n->cnt, sizeof(*n->strings));
-	n->strings[n->cnt++] = text;
+	*array_add(n->strings, n->cnt) = text;
 	edits = suggest_distance(wanted, last_part(text));
 	if (edits != ~0u)
 		suggest_offer_at(&n->s, text, edits, where);

@@ -88,8 +88,7 @@ void objects_add(struct objects *objects, const struct object *object)
 {
 	if (objects_find(objects, object) < objects->cnt)
 		return;
-	objects->object = array_grow(objects->object, objects->cnt, sizeof(*objects->object));
-	objects->object[objects->cnt++] = object;
+	*array_add(objects->object, objects->cnt) = object;
 }
 
 void objects_done(struct objects *objects)
@@ -101,21 +100,17 @@ void objects_done(struct objects *objects)
 
 void targets_add(struct targets *targets, const struct target *target)
 {
-	targets->target = array_grow(targets->target, targets->cnt, sizeof(*targets->target));
-	targets->target[targets->cnt++] = *target;
+	*array_add(targets->target, targets->cnt) = *target;
 }
 
 void targets_miss(struct targets *targets, const struct request *request)
 {
-	targets->missing =
-		array_grow(targets->missing, targets->missing_cnt, sizeof(*targets->missing));
-	targets->missing[targets->missing_cnt++] = request;
+	*array_add(targets->missing, targets->missing_cnt) = request;
 }
 
 void *targets_keep(struct targets *targets, size_t size)
 {
-	targets->kept = array_grow(targets->kept, targets->kept_cnt, sizeof(*targets->kept));
-	return targets->kept[targets->kept_cnt++] = xcalloc(1, size);
+	return *array_add(targets->kept, targets->kept_cnt) = xcalloc(1, size);
 }
 
 const char *targets_text(struct targets *targets, const char *text)
@@ -446,10 +441,8 @@ static bool is_of_start_files(const char *name)
 		"__do_global_ctors_aux", "__do_global_dtors_aux", "__libc_csu_init",
 		"__libc_csu_fini", "_dl_relocate_static_pie" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !strncmp(name, "__x86.get_pc_thunk.", 19);
+	return ANY_WHERE(ARRAY_SIZE(names), i, !strcmp(name, names[i])) ||
+		!strncmp(name, "__x86.get_pc_thunk.", 19);
 }
 
 /* Every program of Go has these, about 1,500: "*" skips them. */
@@ -457,10 +450,8 @@ static bool is_of_go_runtime(const char *name)
 {
 	static const char *const packages[] = { "runtime.", "runtime/", "internal/", "go:", "type:" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-		if (!strncmp(name, packages[i], strlen(packages[i])))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(packages), i,
+		!strncmp(name, packages[i], strlen(packages[i])));
 }
 
 static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,

@@ -99,11 +99,8 @@ static void add_call(const struct group *g, struct slot_call **calls, size_t *cn
 	const struct fsn_set *set, uint32_t slot)
 {
 	int way = slot % FSN_WAYS;
-	struct slot_call *call;
+	struct slot_call *call = memset(array_add(*calls, *cnt), 0, sizeof(*call));
 
-	*calls = array_grow(*calls, *cnt, sizeof(**calls));
-	call = &(*calls)[(*cnt)++];
-	memset(call, 0, sizeof(*call));
 	call->fn = slot_fn(set->key[way]);
 	call->pid = slot_tgid(set->key[way]);
 	call->tid = set->call[way].tid;
@@ -209,8 +206,7 @@ static void collect(struct sweep *s)
 
 			if (!slot_is_call(key) || slot_fn(key) >= s->g->meta.fn_cnt)
 				continue;
-			s->entry = array_grow(s->entry, s->cnt, sizeof(*s->entry));
-			s->entry[s->cnt++] = (struct entry) { key, call->where, call->start,
+			*array_add(s->entry, s->cnt) = (struct entry) { key, call->where, call->start,
 				slot_tgid(key), call->tid, i, way, KEEP };
 		}
 	if (s->cnt)
@@ -258,10 +254,7 @@ static bool stream_wants_untimed(const struct fsn_stream *c, pid_t pid)
 	if (c->lease_ns < clock_ns(CLOCK_MONOTONIC) || !(c->flags & FSN_STREAM_ENDS) || c->min_ns ||
 		c->flags & (FSN_STREAM_SLOW | FSN_STREAM_FAILED))
 		return false;
-	for (uint32_t i = 0; i < c->pid_cnt; i++)
-		if (c->pid[i] == (uint32_t)pid)
-			return true;
-	return !c->pid_cnt;
+	return !c->pid_cnt || ANY_WHERE(c->pid_cnt, i, c->pid[i] == (uint32_t)pid);
 }
 
 /* Counts a call as lost in the streams that select it. */

@@ -578,15 +578,10 @@ struct lists {
 	struct list of[LISTS]; /* processes, commands, users */
 };
 
-static void list_done(struct list *l)
-{
-	free(l->keys);
-}
-
 static void lists_done(struct lists *lists)
 {
 	for (int i = 0; i < LISTS; i++)
-		list_done(&lists->of[i]);
+		free(lists->of[i].keys);
 }
 
 static char *list_key(const struct list *l, size_t i)
@@ -596,10 +591,7 @@ static char *list_key(const struct list *l, size_t i)
 
 static bool list_has(const struct list *l, const void *key)
 {
-	for (size_t i = 0; i < l->cnt; i++)
-		if (!memcmp(list_key(l, i), key, l->key_bytes))
-			return true;
-	return false;
+	return ANY_WHERE(l->cnt, i, !memcmp(list_key(l, i), key, l->key_bytes));
 }
 
 /* Reads the list in the map of @like. */
@@ -665,64 +657,42 @@ static int list_write(const struct list *l, const struct list *old, struct err *
 
 	if (code && !list_read(l, &now, NULL)) {
 		list_change(old, &now, NULL);
-		list_done(&now);
+		free(now.keys);
 	}
 	return code;
 }
 
-/* Fills *@l with unique numbers. */
-static int list_of_numbers(
-	const uint32_t *numbers, size_t cnt, struct list *l, struct err *err)
+/* Fills *@l, which has room for as many, with the @cnt @keys, each once. */
+static int list_fill(struct list *l, const void *keys, size_t cnt, struct err *err)
 {
-	l->key_bytes = sizeof(*numbers);
 	l->keys = xcalloc(cnt + 1, l->key_bytes);
-	for (size_t i = 0; i < cnt; i++)
-		if (!list_has(l, &numbers[i]))
-			memcpy(list_key(l, l->cnt++), &numbers[i], l->key_bytes);
-	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
-}
+	for (size_t i = 0; i < cnt; i++) {
+		const void *key = (const char *)keys + i * l->key_bytes;
 
-static int list_of_pids(const struct filter *f, struct list *l, struct err *err)
-{
-	*l = (struct list) {
-		.what = "process", .flag = FSN_FILTER_PID, .room = FSN_PIDS_MAX
-	};
-	return list_of_numbers((const uint32_t *)f->pids, f->pid_cnt, l, err);
-}
-
-static int list_of_uids(const struct filter *f, struct list *l, struct err *err)
-{
-	*l = (struct list) {
-		.what = "user", .flag = FSN_FILTER_UID, .room = FSN_UIDS_MAX
-	};
-	return list_of_numbers(f->uids, f->uid_cnt, l, err);
-}
-
-static int list_of_comms(const struct filter *f, struct list *l, struct err *err)
-{
-	struct fsn_comm comm;
-	int code;
-
-	*l = (struct list) { .what = "command", .key_bytes = sizeof(comm),
-		.flag = FSN_FILTER_COMM, .room = FSN_COMMS_MAX };
-	l->keys = xcalloc(f->comm_cnt + 1, l->key_bytes);
-	for (size_t i = 0; i < f->comm_cnt; i++) {
-		code = comm_key(f->comms[i], &comm, err);
-		if (code)
-			return code;
-		if (!list_has(l, &comm))
-			memcpy(list_key(l, l->cnt++), &comm, l->key_bytes);
+		if (!list_has(l, key))
+			memcpy(list_key(l, l->cnt++), key, l->key_bytes);
 	}
 	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
 }
 
 static int lists_of(const struct filter *f, struct lists *lists, struct err *err)
 {
-	int code = list_of_pids(f, &lists->of[0], err);
+	_cleanup_free_ struct fsn_comm *comms = xcalloc(f->comm_cnt + 1, sizeof(*comms));
+	int code;
 
+	*lists = (struct lists) { {
+		{ .what = "process", .flag = FSN_FILTER_PID, .room = FSN_PIDS_MAX,
+			.key_bytes = sizeof(*f->pids) },
+		{ .what = "command", .flag = FSN_FILTER_COMM, .room = FSN_COMMS_MAX,
+			.key_bytes = sizeof(*comms) },
+		{ .what = "user", .flag = FSN_FILTER_UID, .room = FSN_UIDS_MAX,
+			.key_bytes = sizeof(*f->uids) } } };
+	code = list_fill(&lists->of[0], f->pids, f->pid_cnt, err);
+	for (size_t i = 0; !code && i < f->comm_cnt; i++)
+		code = comm_key(f->comms[i], &comms[i], err);
 	if (!code)
-		code = list_of_comms(f, &lists->of[1], err);
-	return code ? code : list_of_uids(f, &lists->of[2], err);
+		code = list_fill(&lists->of[1], comms, f->comm_cnt, err);
+	return code ? code : list_fill(&lists->of[2], f->uids, f->uid_cnt, err);
 }
 
 /*

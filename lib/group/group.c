@@ -557,12 +557,10 @@ struct group_func *group_left_out(
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		if (g->funcs[i].limit != LIMIT_LEFT_OUT)
 			continue;
-		funcs = array_grow(funcs, cnt, sizeof(*funcs));
-		funcs[cnt++] = group_func(g, i);
+		*array_add(funcs, cnt) = group_func(g, i);
 	}
 	while (group_next_left(g, ret_left, &f, &why)) {
-		funcs = array_grow(funcs, cnt, sizeof(*funcs));
-		funcs[cnt++] = f;
+		*array_add(funcs, cnt) = f;
 	}
 	if (cnt)
 		qsort(funcs, cnt, sizeof(*funcs), compare_rates);
@@ -808,10 +806,7 @@ bool group_has_slow(const struct group *g)
 
 	if (map_read(group_fd(g, MAPID_CONFS), 0, g->meta.fn_cnt, sizeof(*confs), confs))
 		return true;
-	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
-		if (confs[i].slow_ns != FSN_NO_SLOW)
-			return true;
-	return false;
+	return ANY_WHERE(g->meta.timed_cnt, i, confs[i].slow_ns != FSN_NO_SLOW);
 }
 
 int group_check_timed(const struct group *g, const char *pattern, struct err *err)

@@ -227,7 +227,7 @@ static int bind_object(const struct condition_func *f, const struct key_name *na
 	return 0;
 }
 
-/* Binds the thread that ended a wait, which is known like an argument of waits (target/wait.c). */
+/* Binds the thread that ended a wait, which is known like an argument of waits (target/activity.c). */
 static int bind_waker(const struct condition_func *f, const char *name, struct fsn_part *ret)
 {
 	if (!f->waits || !f->lock || !f->ends)
@@ -255,10 +255,8 @@ static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 
 bool keys_have_range(const struct keys *k)
 {
-	for (size_t i = 0; i < k->key_cnt; i++)
-		if (k->key[i].by == FSN_BY_KERNEL && !strcmp(k->key[i].name, FSN_GPU_RANGE))
-			return true;
-	return false;
+	return ANY_WHERE(k->key_cnt, i, k->key[i].by == FSN_BY_KERNEL &&
+		!strcmp(k->key[i].name, FSN_GPU_RANGE));
 }
 
 bool keys_member(const struct condition_func *f, const struct key_name *name, size_t *ret_nth,
@@ -677,10 +675,8 @@ void group_key_spread(const struct group *g, const struct fsn_key *from, struct 
 
 bool func_sums_result(const struct func_keys *f)
 {
-	for (size_t i = 0; i < FSN_SUMS; i++)
-		if (f->sum[i].by == FSN_BY_RESULT || f->sum[i].by == FSN_BY_POINTED)
-			return true;
-	return false;
+	return ANY_WHERE(FSN_SUMS, i, f->sum[i].by == FSN_BY_RESULT ||
+		f->sum[i].by == FSN_BY_POINTED);
 }
 
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,

@@ -104,8 +104,7 @@ static void add_piece(struct perf_map *m, char *line)
 	piece.end = size > UINT64_MAX - piece.start ? UINT64_MAX : piece.start + size;
 	piece.name = at + 1;
 	piece.name[strnlen(piece.name, NAME_LEN)] = '\0';
-	m->pieces = array_grow(m->pieces, m->cnt, sizeof(*m->pieces));
-	m->pieces[m->cnt++] = piece;
+	*array_add(m->pieces, m->cnt) = piece;
 }
 
 DEFINE_ORDER(compare_pieces, struct piece, RISING(start))
@@ -643,8 +642,7 @@ static void add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t num
 			s->met[i].number = 0;
 			return;
 		}
-	s->met = array_grow(s->met, s->met_cnt, sizeof(*s->met));
-	s->met[s->met_cnt++] = (struct met) { frame, number };
+	*array_add(s->met, s->met_cnt) = (struct met) { frame, number };
 }
 
 static void read_met(struct stacks *s)
@@ -686,8 +684,7 @@ static void read_met_names(struct stacks *s)
 		for (size_t i = 0; i < s->met_name_cnt; i++)
 			if (met[i].frame == frame)
 				strcpy(name.part[0], strcpy(met[i].name, "?"));
-		s->met_names = array_grow(s->met_names, s->met_name_cnt, sizeof(*met));
-		met = &s->met_names[s->met_name_cnt++];
+		met = array_add(s->met_names, s->met_name_cnt);
 		met->frame = frame;
 		snprintf(met->name, sizeof(met->name), "%.*s", FSN_NAME_PART - 1, name.part[0]);
 	}
@@ -817,9 +814,8 @@ static int add_symbol(const struct ksym *sym, void *userdata)
 		s->text = sym->addr;
 	if (!strcmp(sym->name, "_etext"))
 		s->text_end = sym->addr;
-	s->symbols = array_grow(s->symbols, s->symbol_cnt, sizeof(*s->symbols));
-	s->symbols[s->symbol_cnt].name = xstrdup(sym->name);
-	s->symbols[s->symbol_cnt++].addr = sym->addr;
+	*array_add(s->symbols, s->symbol_cnt) =
+		(struct symbol) { .addr = sym->addr, .name = xstrdup(sym->name) };
 	return 0;
 }
 

@@ -284,8 +284,7 @@ static void add_name(struct type_records *r, struct strtab *text, const struct p
 {
 	struct fsn_name *name;
 
-	r->names = array_grow(r->names, r->name_cnt, sizeof(*r->names));
-	name = &r->names[r->name_cnt++];
+	name = array_add(r->names, r->name_cnt);
 	memset(name, 0, sizeof(*name));
 	name->value = c->code;
 	snprintf(name->label, sizeof(name->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, c->name);
@@ -301,8 +300,7 @@ static uint32_t add_names(
 	for (size_t i = 0; i < r->named_cnt; i++)
 		if (r->named[i].type == type)
 			return r->named[i].first;
-	r->named = array_grow(r->named, r->named_cnt, sizeof(*r->named));
-	r->named[r->named_cnt++] = (struct named_type){ type, first };
+	*array_add(r->named, r->named_cnt) = (struct named_type){ type, first };
 	for (size_t i = 0; i < type->code_cnt; i++)
 		add_name(r, text, &type->codes[i]);
 	return first;
@@ -313,8 +311,7 @@ static void add_type(struct type_records *r, struct strtab *text, const struct p
 {
 	struct fsn_type *type;
 
-	r->types = array_grow(r->types, r->type_cnt, sizeof(*r->types));
-	type = &r->types[r->type_cnt++];
+	type = array_add(r->types, r->type_cnt);
 	*type = (struct fsn_type){
 		.kind = a->value.kind,
 		.size = a->value.size,

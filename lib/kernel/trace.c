@@ -162,10 +162,7 @@ void trace_event_done(struct trace_event *e)
 
 const struct trace_field *trace_event_field(const struct trace_event *e, const char *name)
 {
-	for (size_t i = 0; i < e->cnt; i++)
-		if (!strcmp(e->fields[i].name, name))
-			return &e->fields[i];
-	return NULL;
+	return FIND_WHERE(e->fields, e->cnt, i, !strcmp(e->fields[i].name, name));
 }
 
 /* --- the file system ------------------------------------------------------------------ */
@@ -252,13 +249,6 @@ int tracefs_event(int tracefs, const char *category, const char *event,
 	return r ? err_wrap(err, "tracepoint '%s:%s'", category, event) : 0;
 }
 
-/* Takes over @name. */
-static void names_add(struct trace_names *n, char *name)
-{
-	n->names = array_grow(n->names, n->cnt, sizeof(*n->names));
-	n->names[n->cnt++] = name;
-}
-
 DEFINE_ORDER(compare_names, char *const, strcmp(*x, *y))
 
 static void names_sort(struct trace_names *n)
@@ -280,7 +270,7 @@ static void category_names(int events, const char *category, struct trace_names 
 			continue;
 		snprintf(path, sizeof(path), "%s/id", e->d_name);
 		if (!faccessat(dirfd(dir), path, F_OK, 0))
-			names_add(n, xasprintf("%s:%s", category, e->d_name));
+			*array_add(n->names, n->cnt) = xasprintf("%s:%s", category, e->d_name);
 	}
 }
 
@@ -398,8 +388,7 @@ static void add_funcs(
 
 		if (!btf_is_func(t))
 			continue;
-		k->func = array_grow(k->func, k->cnt, sizeof(*k->func));
-		k->func[k->cnt++] =
+		*array_add(k->func, k->cnt) =
 			(struct kfunc) { btf__name_by_offset(btf, t->name_off), module,
 				btf, id };
 	}
@@ -477,16 +466,18 @@ static void names_of_tracefs(FILE *f, struct trace_names *n)
 	size_t size = 0;
 
 	while (getline(&line, &size, f) > 0)
-		names_add(n, xstrndup(line, strcspn(line, "\n")));
+		*array_add(n->names, n->cnt) = xstrndup(line, strcspn(line, "\n"));
 }
 
 /* Those of code. */
 static int name_of_symbol(const struct ksym *sym, void *userdata)
 {
+	struct trace_names *n = userdata;
+
 	if (strchr("tTwW", sym->type))
-		names_add(userdata, sym->of == KSYM_KERNEL
-					    ? xstrdup(sym->name)
-					    : xasprintf("%s [%s]", sym->name, sym->module));
+		*array_add(n->names, n->cnt) = sym->of == KSYM_KERNEL
+			? xstrdup(sym->name)
+			: xasprintf("%s [%s]", sym->name, sym->module);
 	return 0;
 }
 
@@ -532,10 +523,7 @@ static bool is_our_own(const char *name)
 		"perf_trace_*", "perf_tp_*", "uprobe_*", "__cgroup_bpf_*",
 		"*percpu_freelist*", "task_under_cgroup*", "irq_work_queue*" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(globs); i++)
-		if (pattern_glob(globs[i], name))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(globs), i, pattern_glob(globs[i], name));
 }
 
 const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f)

@@ -153,9 +153,8 @@ size_t holds_followed(const struct holds *h, pid_t **ret_pids)
 	map_foreach(h->pids_fd, &pid) {
 		if (cnt == FSN_CHILD_PIDS_MAX)
 			break;
-		pids = array_grow(pids, cnt, sizeof(*pids));
 		if (pid != FSN_PID_NONE)
-			pids[cnt++] = (pid_t)pid;
+			*array_add(pids, cnt) = (pid_t)pid;
 	}
 	*ret_pids = pids;
 	return cnt;
@@ -575,8 +574,7 @@ static void read_endings(int fd, struct endings *list)
 	while ((n = read(fd, &e, sizeof(e))) == sizeof(e) || (n < 0 && errno == EINTR)) {
 		if (n < 0)
 			continue;
-		list->of = array_grow(list->of, list->cnt, sizeof(*list->of));
-		list->of[list->cnt++] = e;
+		*array_add(list->of, list->cnt) = e;
 	}
 }
 

@@ -564,8 +564,7 @@ static void idlist_add(struct idlist *list, __u32 id)
 	for (size_t i = list->cnt > 8 ? list->cnt - 8 : 0; i < list->cnt; i++)
 		if (list->id[i] == id)
 			return;
-	list->id = array_grow(list->id, list->cnt, sizeof(*list->id));
-	list->id[list->cnt++] = id;
+	*array_add(list->id, list->cnt) = id;
 }
 
 /* Drops ids that are gone. Without CAP_SYS_ADMIN, ids cannot be listed, and all count as gone. */
@@ -636,8 +635,7 @@ static int add_pin(int dir_fd, const char *name, void *arg)
 	struct pins *pins = arg;
 
 	(void)dir_fd;
-	pins->pin = array_grow(pins->pin, pins->cnt, sizeof(*pins->pin));
-	pins->pin[pins->cnt++] = (struct link_pin) { .name = xstrdup(name) };
+	*array_add(pins->pin, pins->cnt) = (struct link_pin) { .name = xstrdup(name) };
 	return 0;
 }
 

@@ -152,8 +152,7 @@ static void add_parent(struct reader *r, struct preset_set *parent)
 {
 	struct set_impl *set = r->set;
 
-	set->parents = array_grow(set->parents, set->parent_cnt, sizeof(*set->parents));
-	set->parents[set->parent_cnt++] = parent;
+	*array_add(set->parents, set->parent_cnt) = parent;
 }
 
 /*
@@ -530,10 +529,7 @@ int reader_func(struct reader *r, const char *name, struct json_object *val,
 
 bool preset_func_uses_stack(const struct preset_func *func)
 {
-	for (size_t i = 0; i < func->arg_cnt; i++)
-		if (func->args[i].place.where == PLACE_STACK)
-			return true;
-	return false;
+	return ANY_WHERE(func->arg_cnt, i, func->args[i].place.where == PLACE_STACK);
 }
 
 /* The preset of a configuration group's name, if there is one. */

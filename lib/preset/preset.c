@@ -130,10 +130,7 @@ struct list {
 
 static bool list_has(const struct list *l, const char *name)
 {
-	for (size_t i = 0; i < l->cnt; i++)
-		if (!strcmp(l->entries[i].name, name))
-			return true;
-	return false;
+	return ANY_WHERE(l->cnt, i, !strcmp(l->entries[i].name, name));
 }
 
 /* Adds the result of preset_find(), unless @name is already listed. */
@@ -145,8 +142,7 @@ static void list_add(struct list *l, const char *name, const char *origin)
 
 	if (list_has(l, name))
 		return;
-	l->entries = array_grow(l->entries, l->cnt, sizeof(*l->entries));
-	e = &l->entries[l->cnt++];
+	e = array_add(l->entries, l->cnt);
 	*e = (struct preset_entry) { .name = xstrdup(name) };
 	preset_find(name, &set, &why);
 	e->origin = xstrdup(set ? set->groups[0].origin : origin);

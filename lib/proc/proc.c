@@ -259,11 +259,10 @@ static void map_add(struct proc_maps *maps, struct proc_map *m)
 			known->head = m->start;
 		return;
 	}
-	maps->maps = array_grow(maps->maps, maps->cnt, sizeof(*maps->maps));
 	m->path = xstrdup(m->path);
 	m->head = m->offset ? 0 : m->start;
 	path_tidy(m);
-	maps->maps[maps->cnt++] = *m;
+	*array_add(maps->maps, maps->cnt) = *m;
 }
 
 /* Opens the file of an O_PATH descriptor, if it is a regular file. */
@@ -406,8 +405,7 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 		pid = strtol(entry->d_name, &end, 10);
 		if (*end || pid <= 0 || pid > INT_MAX)
 			continue;
-		pids = array_grow(pids, cnt, sizeof(*pids));
-		pids[cnt++] = pid;
+		*array_add(pids, cnt) = pid;
 	}
 	/* This process would be there. */
 	if (!cnt && proc_cause(-ENOENT) != -ENOENT)

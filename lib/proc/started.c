@@ -38,10 +38,7 @@ struct mutex {
 
 static bool is_of_file(int number)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(of_files); i++)
-		if (of_files[i] == number)
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(of_files), i, of_files[i] == number);
 }
 
 /* "202 0x7f.. 0x80 ..., sp, pc"; "-1 sp pc" outside of a system call, or "running". */

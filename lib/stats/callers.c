@@ -80,8 +80,7 @@ static const struct code_proc *proc_of(struct callers *c, pid_t pid, uint64_t st
 	for (size_t i = c->proc_cnt; i--;)
 		if (c->procs[i].pid == pid && c->procs[i].start_ns == start_ns)
 			return &c->procs[i];
-	c->procs = array_grow(c->procs, c->proc_cnt, sizeof(*c->procs));
-	proc = &c->procs[c->proc_cnt++];
+	proc = array_add(c->procs, c->proc_cnt);
 	*proc = (struct code_proc) { .pid = pid, .start_ns = start_ns };
 	if (!proc_is_first_ns() || !proc_alive(PROC, pid, start_ns) ||
 		proc_maps_read(PROC, pid, &proc->maps, NULL))
@@ -132,9 +131,8 @@ static struct code_known *known_of(
 		if (c->files[i].ino == ino && c->files[i].dev_major == major &&
 			c->files[i].dev_minor == minor)
 			return c->files[i].known;
-	c->files = array_grow(c->files, c->file_cnt, sizeof(*c->files));
 	known = xcalloc(1, sizeof(*known));
-	c->files[c->file_cnt++] = (struct code_file) { major, minor, ino, known };
+	*array_add(c->files, c->file_cnt) = (struct code_file) { major, minor, ino, known };
 	*ret_new = true;
 	return known;
 }
@@ -507,9 +505,10 @@ DEFINE_ORDER(compare_handles, struct handle, RISING(key.tgid) ?: RISING(key.word
 
 static void add_handle(struct handles *h, const struct fsn_handle *key, const struct fsn_handle_of *of)
 {
-	h->handles = array_grow(h->handles, h->cnt, sizeof(*h->handles));
-	h->handles[h->cnt] = (struct handle) { *key, *of };
-	h->handles[h->cnt++].of.name[FSN_HANDLE_NAME - 1] = '\0';
+	struct handle *new = array_add(h->handles, h->cnt);
+
+	*new = (struct handle) { *key, *of };
+	new->of.name[FSN_HANDLE_NAME - 1] = '\0';
 }
 
 void handles_read(const struct group *g, struct handles *ret_handles)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 
@@ -323,8 +322,7 @@ static void take_proc(const struct stats_view *view, struct stats *s, const stru
 		proc_counts_add(&f->ended.n, &p->n);
 		return;
 	}
-	f->procs = array_grow(f->procs, f->proc_cnt, sizeof(*f->procs));
-	row = &f->procs[f->proc_cnt++];
+	row = array_add(f->procs, f->proc_cnt);
 	*row = (struct stats_row) { .pid = procs_pid(p->key),
 		.start_ns = p->start,
 		.cgroup_id = p->cgroup,
@@ -376,17 +374,6 @@ int stats_read_procs(
 
 /* --- where calls blocked -------------------------------------------------------------------- */
 
-static void add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, const struct fsn_slept *sum)
-{
-	f->sleeps = array_grow(f->sleeps, f->sleep_cnt, sizeof(*f->sleeps));
-	f->sleeps[f->sleep_cnt++] = (struct stats_row) {
-		.pid = (pid_t)key->tgid,
-		.key.word[0] = key->stack,
-		.n = { .calls = sum->sleeps, .returns = sum->sleeps, .total_ns = sum->ns,
-			.blocked_ns = sum->ns },
-	};
-}
-
 void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL);
@@ -394,10 +381,17 @@ void stats_read_sleeps(const struct group *g, const struct stats_view *view, str
 	struct fsn_slept sum;
 
 	map_foreach(fd, &key) {
+		struct stats_func *f = &s->funcs[key.fn];
+
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &sum))
 			continue;
-		add_sleep(&s->funcs[key.fn], &key, &sum);
+		*array_add(f->sleeps, f->sleep_cnt) = (struct stats_row) {
+			.pid = (pid_t)key.tgid,
+			.key.word[0] = key.stack,
+			.n = { .calls = sum.sleeps, .returns = sum.sleeps, .total_ns = sum.ns,
+				.blocked_ns = sum.ns },
+		};
 	}
 	for (size_t i = 0; i < s->func_cnt; i++)
 		merge_rows(s->funcs[i].sleeps, &s->funcs[i].sleep_cnt);
@@ -698,8 +692,7 @@ static void take_row(const struct group *g, const struct stats_view *view, struc
 		row.cgroup = cgroups_find(s->cgroups, stats_row_word(&row, g->meta.key_cgroup - 1),
 			row.pid, row.start_ns);
 	spread_take(&t->spreads, row.nth, s, &row);
-	f->rows = array_grow(f->rows, f->row_cnt, sizeof(*f->rows));
-	f->rows[f->row_cnt++] = row;
+	*array_add(f->rows, f->row_cnt) = row;
 }
 
 /* Rows of exited processes start at 0 at the reset, so .max has no epoch. */

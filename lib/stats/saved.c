@@ -423,10 +423,7 @@ void saved_row_add(struct figures *to, const struct figures *row)
 
 const struct saved_part *saved_part_find(const struct saved_row *row, const char *key)
 {
-	for (size_t i = 0; i < row->part_cnt; i++)
-		if (!strcmp(row->part[i].key, key))
-			return &row->part[i];
-	return NULL;
+	return FIND_WHERE(row->part, row->part_cnt, i, !strcmp(row->part[i].key, key));
 }
 
 const struct saved_group *saved_group_find(
@@ -539,15 +536,16 @@ static const char *key_text(struct comparison *c, const struct saved_row *row)
 static void add_piece(struct work *w, const struct piece *like, const char *key,
 	const struct figures *f, double amount, bool summed)
 {
-	w->pieces = array_grow(w->pieces, w->cnt, sizeof(*w->pieces));
-	w->pieces[w->cnt] = *like;
-	w->pieces[w->cnt].key = key;
-	w->pieces[w->cnt].calls = figure_or_0(f, FIGURE_CALLS);
-	w->pieces[w->cnt].returns = figure_or_0(f, FIGURE_RETURNS);
-	w->pieces[w->cnt].total_ns = figure_or_0(f, FIGURE_TOTAL);
-	w->pieces[w->cnt].timed = figure_known(f, FIGURE_TOTAL);
-	w->pieces[w->cnt].amount = amount;
-	w->pieces[w->cnt++].summed = summed;
+	struct piece *piece = array_add(w->pieces, w->cnt);
+
+	*piece = *like;
+	piece->key = key;
+	piece->calls = figure_or_0(f, FIGURE_CALLS);
+	piece->returns = figure_or_0(f, FIGURE_RETURNS);
+	piece->total_ns = figure_or_0(f, FIGURE_TOTAL);
+	piece->timed = figure_known(f, FIGURE_TOTAL);
+	piece->amount = amount;
+	piece->summed = summed;
 }
 
 static void add_function(struct work *w, struct piece *like, const struct saved_func *f)
@@ -634,10 +632,7 @@ static bool align(struct work *w, size_t first)
 /* True if @node has statistics. Nodes without any do not limit the common windows. */
 static bool tells(const struct compare_node *node)
 {
-	for (size_t i = 0; i < node->cnt; i++)
-		if (node->documents[i]->cnt)
-			return true;
-	return false;
+	return ANY_WHERE(node->cnt, i, node->documents[i]->cnt);
 }
 
 static void set_clocks(struct work *w)
@@ -712,8 +707,7 @@ static double usual_calls(double *values, size_t cnt)
 static void found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
 	double value, double others)
 {
-	w->c->findings = array_grow(w->c->findings, w->c->cnt, sizeof(*w->c->findings));
-	w->c->findings[w->c->cnt++] = (struct compare_finding) { what, item->group, item->function,
+	*array_add(w->c->findings, w->c->cnt) = (struct compare_finding) { what, item->group, item->function,
 		*item->key ? item->key : NULL, node, value, others };
 }
 
@@ -817,10 +811,7 @@ static void judge_times(struct work *w, const struct piece *item, size_t here)
 /* True if @node has a group of that name in any of its documents. */
 static bool has_group(const struct compare_node *node, const char *name)
 {
-	for (size_t i = 0; i < node->cnt; i++)
-		if (saved_group_find(node->documents[i], name, false))
-			return true;
-	return false;
+	return ANY_WHERE(node->cnt, i, saved_group_find(node->documents[i], name, false));
 }
 
 /* Compares one function or key: @cnt pieces, from @item on. */

@@ -34,8 +34,7 @@ static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
 	for (size_t i = 0; i < progs->cnt; i++)
 		if (progs->id[i] == info.prog_id)
 			return;
-	progs->id = array_grow(progs->id, progs->cnt, sizeof(*progs->id));
-	progs->id[progs->cnt++] = info.prog_id;
+	*array_add(progs->id, progs->cnt) = info.prog_id;
 }
 
 static void find_progs(struct progs *progs, int dir_fd)

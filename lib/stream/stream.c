@@ -171,10 +171,8 @@ bool stream_selects(const struct stream_filter *filter, const struct group *g, u
 {
 	const char *name = group_func_name(g, fn);
 
-	for (size_t i = 0; i < filter->func_cnt; i++)
-		if (pattern_glob(filter->funcs[i], name))
-			return true;
-	return !filter->func_cnt;
+	return !filter->func_cnt ||
+		ANY_WHERE(filter->func_cnt, i, pattern_glob(filter->funcs[i], name));
 }
 
 static void fill_conf(
@@ -421,9 +419,8 @@ static int stream_take(void *ctx, void *data, size_t size)
 	size = (size + 7) & ~7UL;
 	if (s->arena_len + size > s->arena_size)
 		arena_grow(s, size);
-	s->held = array_grow(s->held, s->held_cnt, sizeof(*s->held));
 	memcpy(s->arena + s->arena_len, data, size);
-	s->held[s->held_cnt++] = (struct held) { event_time(data), s->arena_len };
+	*array_add(s->held, s->held_cnt) = (struct held) { event_time(data), s->arena_len };
 	s->arena_len += size;
 	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
 }
@@ -653,10 +650,7 @@ size_t stream_func_cnt(const struct stream *s)
 
 bool stream_is_over(const struct stream *s)
 {
-	for (size_t i = 0; i < s->cnt; i++)
-		if (member_is_attached(s->fs, &s->member[i]))
-			return false;
-	return true;
+	return !ANY_WHERE(s->cnt, i, member_is_attached(s->fs, &s->member[i]));
 }
 
 /* --- closing --------------------------------------------------------------------------------- */

@@ -206,19 +206,12 @@ static void requests_done(struct requests *r)
 	free(r->req);
 }
 
-static void request_add(struct requests *r, const struct request *req)
-{
-	r->req = array_grow(r->req, r->cnt, sizeof(*r->req));
-	r->req[r->cnt++] = *req;
-}
-
 /* Libraries for one request; they live as long as the requests. */
 static struct objects *own_libs(struct requests *r)
 {
 	struct objects *libs = xcalloc(1, sizeof(*libs));
 
-	r->own = array_grow(r->own, r->own_cnt, sizeof(*r->own));
-	return r->own[r->own_cnt++] = libs;
+	return *array_add(r->own, r->own_cnt) = libs;
 }
 
 /* Requests one function of a preset. A function whose own library is missing is skipped. */
@@ -236,7 +229,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	int code;
 
 	if (!pf->lib_cnt || opts->lib_cnt) {
-		request_add(r, &req);
+		*array_add(r->req, r->cnt) = req;
 		return 0;
 	}
 	libs = own_libs(r);
@@ -245,7 +238,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	if (code || !libs->cnt)
 		return code;
 	req.objects = libs;
-	request_add(r, &req);
+	*array_add(r->req, r->cnt) = req;
 	return 0;
 }
 
@@ -294,7 +287,7 @@ static void request_launches(struct requests *r)
 
 	for (size_t i = 0; i < r->cnt; i++)
 		if (!r->req[i].literal && gpu_asks_kernels(r->req[i].func)) {
-			request_add(r, &launches);
+			*array_add(r->req, r->cnt) = launches;
 			return;
 		}
 }
@@ -307,7 +300,7 @@ static void request_ranges(struct requests *r)
 	for (size_t i = 0; i < r->cnt; i++)
 		if (!r->req[i].literal && !strcmp(r->req[i].func, ranges.func))
 			return;
-	request_add(r, &ranges);
+	*array_add(r->req, r->cnt) = ranges;
 }
 
 /*
@@ -326,7 +319,7 @@ static int requests_make(struct requests *r, struct libfind *finder,
 		if (opts->preset)
 			code = choose_preset(r, finder, opts, opts->functions[i], err);
 		else
-			request_add(r, &req);
+			*array_add(r->req, r->cnt) = req;
 	}
 	if (opts->preset && !opts->function_cnt)
 		for (size_t i = 0; !code && i < opts->preset->func_cnt; i++)
@@ -378,10 +371,8 @@ static bool some_lack_file(const struct draft_opts *opts)
 
 static bool defines(const struct objects *files, const char *func)
 {
-	for (size_t i = 0; i < files->cnt; i++)
-		if (elf_file_lookup(files->object[i]->elf, func, strlen(func)))
-			return true;
-	return false;
+	return ANY_WHERE(files->cnt, i,
+		elf_file_lookup(files->object[i]->elf, func, strlen(func)));
 }
 
 /* Changes names of system calls to s:NAME, unless a file that was searched defines the function. */
@@ -719,11 +710,7 @@ char *target_typed(const struct target *t)
 
 size_t draft_object_funcs(const struct draft *draft, const struct object *object)
 {
-	size_t cnt = 0;
-
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		cnt += draft->targets[i].object == object;
-	return cnt;
+	return COUNT_WHERE(draft->probed_cnt, i, draft->targets[i].object == object);
 }
 
 void draft_free(struct draft *draft)
@@ -743,28 +730,18 @@ void draft_free(struct draft *draft)
 
 bool draft_has_files(const struct draft *draft)
 {
-	for (size_t i = 0; i < draft->objects.cnt; i++)
-		if (object_file(draft->objects.object[i]))
-			return true;
-	return false;
+	return ANY_WHERE(draft->objects.cnt, i, object_file(draft->objects.object[i]));
 }
 
 size_t draft_events(const struct draft *draft)
 {
-	size_t cnt = 0;
-
-	for (size_t i = draft->timed_cnt; i < draft->probed_cnt; i++)
-		cnt += draft->targets[i].kind->is_event;
-	return cnt;
+	return COUNT_WHERE(draft->probed_cnt, i,
+		i >= draft->timed_cnt && draft->targets[i].kind->is_event);
 }
 
 size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 {
-	size_t cnt = 0;
-
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		cnt += draft->targets[i].kind == kind;
-	return cnt;
+	return COUNT_WHERE(draft->probed_cnt, i, draft->targets[i].kind == kind);
 }
 
 struct mappers_file *draft_files(const struct draft *draft, size_t *ret_cnt)

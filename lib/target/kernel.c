@@ -134,10 +134,7 @@ static bool returns_address(const char *name)
 {
 	static const char *const names[] = { "mmap", "mmap2", "mremap", "brk", "shmat" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(names), i, !strcmp(name, names[i]));
 }
 
 struct known_call {
@@ -369,10 +366,7 @@ static bool is_one_of(const struct target *t, const char *const *names, size_t c
 
 	if (!strncmp(name, ABI_32BIT, strlen(ABI_32BIT)))
 		name += strlen(ABI_32BIT);
-	for (size_t i = 0; i < cnt; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(cnt, i, !strcmp(name, names[i]));
 }
 
 static int syscall_plan(struct draft *draft, size_t first, size_t cnt,
@@ -643,15 +637,11 @@ static bool returns_errors(const struct preset_func *declared)
  */
 static bool is_plain(const struct preset_func *declared)
 {
-	if (!declared->has_args || declared->is_variadic || declared->arg_cnt > FSN_ARGS)
-		return false;
-	for (size_t i = 0; i < declared->arg_cnt; i++) {
-		const struct preset_value *v = &declared->args[i].value;
+	const struct preset_arg *arg = declared->args;
 
-		if (v->size > 8 || v->kind == TYPE_STRUCT || v->kind == TYPE_FLOAT)
-			return false;
-	}
-	return true;
+	return declared->has_args && !declared->is_variadic && declared->arg_cnt <= FSN_ARGS &&
+		!ANY_WHERE(declared->arg_cnt, i, arg[i].value.size > 8 ||
+			arg[i].value.kind == TYPE_STRUCT || arg[i].value.kind == TYPE_FLOAT);
 }
 
 /* Arguments as BTF declares them; those on the kernel's stack are not read. */

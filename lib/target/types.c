@@ -47,10 +47,8 @@ static bool is_ident(const char *name)
 
 	if (!len || len == NAME_LEN || !strchr(letters, *name))
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!strchr(letters, name[i]) && !(name[i] >= '0' && name[i] <= '9'))
-			return false;
-	return true;
+	return ALL_WHERE(len, i,
+		strchr(letters, name[i]) || (name[i] >= '0' && name[i] <= '9'));
 }
 
 /* --- enumerations --------------------------------------------------------------------------- */
@@ -243,10 +241,7 @@ static const char *declare(struct targets *targets, const struct walked *w, cons
 
 static bool has_name(const struct proto *p, const char *name)
 {
-	for (size_t i = 0; i < p->func.arg_cnt; i++)
-		if (!strcmp(p->args[i].name, name))
-			return true;
-	return false;
+	return ANY_WHERE(p->func.arg_cnt, i, !strcmp(p->args[i].name, name));
 }
 
 int proto_add(struct proto *p, struct type_reader *r, const char *name,

@@ -59,10 +59,7 @@ static void ask_elf(void *arg, struct plan_request *req)
 
 static bool has_jumps(const struct follow *f)
 {
-	for (size_t i = 0; i < f->func_cnt; i++)
-		if (follow_lost(f, f->funcs[i].plan))
-			return true;
-	return false;
+	return ANY_WHERE(f->func_cnt, i, follow_lost(f, f->funcs[i].plan));
 }
 
 static int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
@@ -71,8 +68,7 @@ static int jumps_find(struct draft *draft, const struct object *object, struct p
 	struct draft_jumps *j;
 	int code = 0;
 
-	draft->jumps = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*draft->jumps));
-	j = &draft->jumps[draft->jumps_cnt++];
+	j = array_add(draft->jumps, draft->jumps_cnt);
 	*j = (struct draft_jumps) { .object = object };
 	list_funcs(draft, j);
 	if (!rules->leave_jumps && has_jumps(&j->follow))
@@ -178,10 +174,7 @@ void hazards_free(struct hazards *h)
 
 static bool mentions_one(const struct elf_file *elf, const char *const *names, size_t cnt)
 {
-	for (size_t i = 0; i < cnt; i++)
-		if (elf_file_mentions(elf, names[i]))
-			return true;
-	return false;
+	return ANY_WHERE(cnt, i, elf_file_mentions(elf, names[i]));
 }
 
 /* GOT words and addresses of functions with these names; as many as fit. */
@@ -250,8 +243,7 @@ static const char *examine_mapped(struct hazards *h, pid_t pid, const struct pro
 	fd = proc_open_mapped("/proc", pid, map, NULL);
 	if (fd >= 0 && !elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL))
 		leaves = examine(elf);
-	h->seen = array_grow(h->seen, h->cnt, sizeof(*h->seen));
-	h->seen[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
+	*array_add(h->seen, h->cnt) = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
 	return leaves;
 }
 
@@ -350,10 +342,8 @@ static const char hashed[] = "BORINGSSL_bcm_text_start";
 /* True if a file of this name is one of glibc's libraries. */
 static bool user_is_c_library(const char *soname)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(c_family); i++)
-		if (!strncmp(soname, c_family[i], strlen(c_family[i])))
-			return true;
-	return false;
+	return ANY_WHERE(ARRAY_SIZE(c_family), i,
+		!strncmp(soname, c_family[i], strlen(c_family[i])));
 }
 
 /*
@@ -399,15 +389,11 @@ static int alone_why(struct elf_file *elf, const char **ret_why, struct err *err
 
 static bool ends_hashed(const struct elf_func *func)
 {
+	const struct elf_name *n = func->names;
 	size_t len = strlen(hashed);
 
-	for (size_t i = 0; i < func->name_cnt; i++) {
-		const struct elf_name *n = &func->names[i];
-
-		if (n->len >= len && !strcmp(n->name + n->len - len, hashed))
-			return true;
-	}
-	return false;
+	return ANY_WHERE(func->name_cnt, i,
+		n[i].len >= len && !strcmp(n[i].name + n[i].len - len, hashed));
 }
 
 /*
@@ -633,15 +619,16 @@ static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
 static int add_jump(
 	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
 {
+	struct fsn_jump *jump;
+
 	if (p->jump_cnt >= FSN_JUMPS_MAX)
 		return -E2BIG;
-	p->jumps = array_grow(p->jumps, p->jump_cnt, sizeof(*p->jumps));
-	memset(&p->jumps[p->jump_cnt], 0, sizeof(*p->jumps));
+	*cookie |= (uint64_t)p->jump_cnt << FSN_COOKIE_MORE_SHIFT;
+	jump = memset(array_add(p->jumps, p->jump_cnt), 0, sizeof(*jump));
 	for (size_t i = 0; i < plan->range_cnt; i++) {
-		p->jumps[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
-		p->jumps[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
+		jump->lo[i] = plan->ranges[i].start - at;
+		jump->hi[i] = plan->ranges[i].end - at;
 	}
-	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT;
 	return 0;
 }
 
@@ -651,12 +638,9 @@ static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, 
 	/* the rest is for jumps through registers, without which a function has no ends */
 	if (p->jump_cnt >= FSN_JUMPS_MAX / 2)
 		return;
-	p->jumps = array_grow(p->jumps, p->jump_cnt, sizeof(*p->jumps));
-	memset(&p->jumps[p->jump_cnt], 0, sizeof(*p->jumps));
-	p->jumps[p->jump_cnt].word = end->word - end->addr;
-	p->jumps[p->jump_cnt].target = end->target - end->addr;
-	p->jumps[p->jump_cnt].to = to;
-	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
+	*cookie |= (uint64_t)p->jump_cnt << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
+	*array_add(p->jumps, p->jump_cnt) = (struct fsn_jump) { .word = end->word - end->addr,
+		.target = end->target - end->addr, .to = to };
 }
 
 /*

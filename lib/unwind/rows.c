@@ -3,7 +3,6 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "unwind/unwind.h"
@@ -81,8 +80,7 @@ static int add_row(struct maker *m, uint64_t offset, struct fsn_unwind_row row)
 		return 0;
 	if (to->cnt == ROWS_MAX)
 		return -EFBIG;
-	to->rows = array_grow(to->rows, to->cnt, sizeof(*to->rows));
-	to->rows[to->cnt++] = row;
+	*array_add(to->rows, to->cnt) = row;
 	return 0;
 }
 
@@ -460,8 +458,7 @@ static int add_frame(const struct elf_frame *frame, void *arg)
 {
 	struct maker *m = arg;
 
-	m->frames = array_grow(m->frames, m->frame_cnt, sizeof(*m->frames));
-	m->frames[m->frame_cnt++] = *frame;
+	*array_add(m->frames, m->frame_cnt) = *frame;
 	return 0;
 }
 
