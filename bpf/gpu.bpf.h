@@ -172,7 +172,7 @@ __noinline __u32 gpu_call_of(__u64 at)
 	return l->taken == launch.number ? l->stack : 0;
 }
 
-/* Word @where of a record, in the order of the arguments (lib/target/gpu.c). */
+/* Word @where of a record, in the order of the arguments (lib/target/activity.c). */
 static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 where)
 {
 	switch (where & ~FSN_STR_KERNEL) {

@@ -225,7 +225,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 	slot_publish(set, way, key);
 }
 
-/* Argument @n, in the order of lib/target/wait.c. */
+/* Argument @n, in the order of lib/target/activity.c. */
 static __always_inline __u64 wait_arg(const struct wait *wait, __u32 n)
 {
 	switch (n) {

@@ -117,7 +117,7 @@ struct limited {
 	struct shed *shed; /* NULL: it is not limited */
 };
 
-/* --- run_await.c: libraries that are not loaded yet ------------------------------------------ */
+/* --- run_await.c: libraries that are not loaded yet, and CPU samples --------------------------- */
 
 struct await;
 
@@ -152,8 +152,6 @@ struct limited *await_limited(struct await *w, size_t i);
 
 /* Reports the functions that were not found. Returns the first error, or 0. */
 int await_end(struct await *w, struct err *err);
-
-/* --- run_samples.c: CPU samples of functions that are left out ------------------------------- */
 
 /*
  * Samples the CPU time of the processes that @o traces, with stacks, in a group of its own.

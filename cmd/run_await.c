@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Libraries that are not mapped yet when funcsnoop run starts: COMMAND loads them later.
+// Groups that funcsnoop run adds to its own: of libraries that are not mapped yet when it starts,
+// because COMMAND loads them later; and CPU samples of functions that are too expensive to be probed.
 //
-// A separate group stops the traced processes after they have mapped code and before they run it,
-// so that it is probed before its first call. The group traces page faults of these processes only,
+// Another group stops the traced processes after they have mapped code and before they run it,
+// so that it is probed before its first call. That group traces page faults of these processes only,
 // so other processes are not slowed down. Code that is populated at once (MAP_POPULATE, mlockall)
 // causes no page fault, so the processes are also checked every LOOK_NS.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +64,7 @@ static void unit_drop_draft(struct unit *u)
 
 static void unit_add_word(struct unit *u, char *word)
 {
-	u->words.word = array_grow(u->words.word, u->words.cnt, sizeof(*u->words.word));
-	u->words.word[u->words.cnt++] = word;
+	*array_add(u->words.word, u->words.cnt) = word;
 }
 
 static struct unit *unit_new(struct await *w, const char *lib)
@@ -71,8 +72,7 @@ static struct unit *unit_new(struct await *w, const char *lib)
 	const struct words *words = &w->o->attach.words;
 	struct unit *new;
 
-	w->unit = array_grow(w->unit, w->unit_cnt, sizeof(*w->unit));
-	new = &w->unit[w->unit_cnt++];
+	new = array_add(w->unit, w->unit_cnt);
 	*new = (struct unit) { .lib = lib };
 	if (words->cnt)
 		unit_add_word(new, words->word[0]);
@@ -106,10 +106,7 @@ static bool is_preset(const char *name)
 
 static bool names_slow_functions(const struct attach_options *a)
 {
-	for (size_t i = 0; i < a->draft.slow_cnt; i++)
-		if (a->draft.slow[i].func)
-			return true;
-	return false;
+	return ANY_WHERE(a->draft.slow_cnt, i, a->draft.slow[i].func);
 }
 
 static bool some_has_lib(const struct words *words)
@@ -247,10 +244,7 @@ static void try_all(struct await *w, pid_t pid)
 /* True if every awaited unit has been attached or has failed. */
 static bool await_is_over(const struct await *w)
 {
-	for (size_t i = 0; i < w->unit_cnt; i++)
-		if (!w->unit[i].over)
-			return false;
-	return true;
+	return ALL_WHERE(w->unit_cnt, i, w->unit[i].over);
 }
 
 /* --- who holds ------------------------------------------------------------------------------ */
@@ -425,4 +419,99 @@ int await_end(struct await *w, struct err *err)
 	if (w->err.code)
 		*err = w->err;
 	return w->err.code;
+}
+
+/* --- CPU samples of the traced processes: what functions that are left out take ------------- */
+
+#define ROWS 20
+
+struct samples {
+	const struct options *o;
+	char name[GROUP_NAME_MAX + 1];
+	struct keys keys;
+	struct keeper *keeper;
+	struct draft *draft;
+};
+
+static int attach(struct samples *s, struct bpffs *fs, int pids_fd, struct err *err)
+{
+	static const char *const functions[] = { "cpu:samples" };
+	const struct attach_opts *all = &s->o->attach.attach;
+	struct draft_opts how = { .name = s->name,
+		.functions = functions,
+		.function_cnt = 1,
+		.rules = s->o->attach.draft.rules };
+	struct attach_opts opts = { .link = all->link,
+		.filter = all->filter,
+		.children = all->children,
+		.pids_fd = pids_fd > 0 ? pids_fd : 0,
+		.for_ns = all->for_ns,
+		.access = ACCESS_PRIVATE,
+		.kept = true,
+		.processes = true,
+		.keys = &s->keys,
+		.stack_cnt = STACKS_USUAL,
+		.stacks_python = true };
+	struct attach_report report;
+	int code;
+
+	s->keys.rows = KEYS_USUAL;
+	code = keys_add_stack(&s->keys, err);
+	if (!code)
+		code = draft_new(&how, &s->draft, err);
+	if (!code)
+		code = attach_draft(s->draft, &opts, fs, &report, err);
+	bpffs_unlock(fs);
+	return code;
+}
+
+int samples_begin(const struct options *o, struct bpffs *fs, int pids_fd,
+	struct samples **ret_samples, struct err *err)
+{
+	struct samples *s = *ret_samples = xcalloc(1, sizeof(*s));
+	int code;
+
+	s->o = o;
+	run_group_name(o, "_cpu", s->name);
+	code = keeper_start(o->g->bpffs, s->name, &s->keeper, err);
+	if (!code)
+		code = attach(s, fs, pids_fd, err);
+	if (code) {
+		samples_free(s);
+		*ret_samples = NULL;
+	}
+	return code;
+}
+
+void samples_free(struct samples *s)
+{
+	if (!s)
+		return;
+	draft_free(s->draft);
+	keeper_free(s->keeper);
+	free(s);
+}
+
+char *samples_group(struct samples *s)
+{
+	return s->name;
+}
+
+int samples_show(struct samples *s)
+{
+	struct stats_options o = { .g = s->o->stats.g,
+		.view = view_find("flat"),
+		.view_set = true,
+		.choice = { .top = ROWS, .no_kernel = true, .sort = s->o->stats.choice.sort },
+		.format = s->o->stats.format,
+		.of_command = s->o->stats.of_command,
+		.past = true };
+	char *name = s->name;
+	int status;
+
+	o.names = (struct words) { &name, 1 };
+	printf("On CPU, by samples: also functions that are left out below\n");
+	status = stats_options_run(&o);
+	printf("\n");
+	return status;
 }
