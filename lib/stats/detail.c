@@ -47,15 +47,28 @@ int procs_cnt(const struct group *g, uint32_t *ret_cnt)
 	return 0;
 }
 
+/* The common beginning of records of processes and rows of keys. */
+struct record {
+	unsigned long long key, start;
+};
+
+_Static_assert(offsetof(struct fsn_proc, start) == offsetof(struct record, start) &&
+	offsetof(struct fsn_row, start) == offsetof(struct record, start), "alike");
+
+struct records {
+	struct map_mapping map;
+	size_t size; /* of one */
+	uint32_t cnt;
+	int base_fd; /* of their baseline, by number; -1: they have none */
+};
+
 struct fold {
 	const struct group *g;
-	struct map_mapping ctl_map, procs_map, keyed_map;
+	struct map_mapping ctl_map;
 	struct stats_view view;
 	struct fsn_ctl *ctl;
-	struct fsn_proc *records; /* the rows of exited processes follow them */
-	uint32_t cnt;
-	struct fsn_row *keyed; /* rows of keys, then dropped calls, then exited processes */
-	uint32_t keyed_cnt;    /* 0: no keys */
+	struct records procs; /* the rows of exited processes follow them */
+	struct records rows;  /* of keys, then dropped calls, then exited processes; 0: no keys */
 };
 
 /* A record of a process, in order of eviction. */
@@ -68,170 +81,97 @@ struct old {
 static void fold_done(struct fold *f)
 {
 	map_munmap(&f->ctl_map);
-	map_munmap(&f->procs_map);
-	map_munmap(&f->keyed_map);
-}
-
-static int fold_open_keyed(const struct group *g, struct fold *f)
-{
-	uint32_t cnt;
-	int code = rows_cnt(g, &cnt);
-
-	if (code || !cnt)
-		return code;
-	f->keyed_cnt = g->meta.row_cnt;
-	code = map_mmap(group_fd(g, MAPID_ROWS),
-		(cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->keyed), &f->keyed_map);
-	f->keyed = f->keyed_map.addr;
-	return code;
+	map_munmap(&f->procs.map);
+	map_munmap(&f->rows.map);
 }
 
 static int fold_open(const struct group *g, struct fold *f)
 {
-	int code = procs_cnt(g, &f->cnt);
+	size_t ended = 2 * (size_t)g->meta.fn_cnt;
+	uint32_t rows;
+	int code = procs_cnt(g, &f->procs.cnt);
 
 	f->g = g;
+	f->procs.size = sizeof(struct fsn_proc);
+	f->rows.size = sizeof(struct fsn_row);
 	if (!code)
 		code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*f->ctl), &f->ctl_map);
 	if (!code)
-		code = map_mmap(group_fd(g, MAPID_PROCS),
-			(f->cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->records),
-			&f->procs_map);
+		code = map_mmap(group_fd(g, MAPID_PROCS), (f->procs.cnt + ended) * f->procs.size,
+			&f->procs.map);
 	if (!code)
-		code = fold_open_keyed(g, f);
+		code = rows_cnt(g, &rows);
+	if (!code && rows) {
+		f->rows.cnt = g->meta.row_cnt;
+		code = map_mmap(group_fd(g, MAPID_ROWS), (rows + ended) * f->rows.size, &f->rows.map);
+	}
 	f->ctl = f->ctl_map.addr;
-	f->records = f->procs_map.addr;
 	return code;
 }
 
-static struct fsn_proc *rows(const struct fold *f, uint32_t fold)
+static struct fsn_proc *ended_procs(const struct fold *f, uint32_t fold)
 {
-	return f->records + f->cnt + (fold & 1) * f->g->meta.fn_cnt;
-}
-
-static uint64_t key_of(const struct fold *f, uint32_t i)
-{
-	return __atomic_load_n(&f->records[i].key, __ATOMIC_ACQUIRE);
-}
-
-static void clear(struct fsn_proc *p)
-{
-	memset((char *)p + sizeof(p->key), 0, sizeof(*p) - sizeof(p->key));
-	__atomic_store_n(&p->key, 0, __ATOMIC_RELEASE);
-}
-
-static uint32_t used(const struct fold *f)
-{
-	uint32_t cnt = 0;
-
-	for (uint32_t i = 0; i < f->cnt; i++)
-		cnt += key_of(f, i) != 0;
-	return cnt;
+	return (struct fsn_proc *)f->procs.map.addr + f->procs.cnt + (fold & 1) * f->g->meta.fn_cnt;
 }
 
 static struct fsn_row *ended_rows(const struct fold *f, uint32_t fold)
 {
-	return f->keyed + f->keyed_cnt + (1 + (fold & 1)) * f->g->meta.fn_cnt;
+	return (struct fsn_row *)f->rows.map.addr + f->rows.cnt + (1 + (fold & 1)) * f->g->meta.fn_cnt;
 }
 
-static int base_fd_of(const struct fold *f)
+static struct record *record_at(const struct records *r, uint32_t i)
 {
-	return base_rows_fd(f->g, FSN_BASE_INDEX(f->ctl->base));
+	return (struct record *)((char *)r->map.addr + i * r->size);
 }
 
-/* Returns the baseline of a row of keys. */
-static struct fsn_row base_of(const struct fold *f, uint32_t i)
+static uint64_t key_of(const struct records *r, uint32_t i)
 {
-	struct fsn_row base;
-
-	if (map_get_sparse(base_fd_of(f), i, sizeof(base), &base))
-		memset(&base, 0, sizeof(base));
-	return base;
+	return __atomic_load_n(&record_at(r, i)->key, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t tag_of(const struct fold *f, uint32_t i)
+static void set_key(const struct records *r, uint32_t i, uint64_t key)
 {
-	return __atomic_load_n(&f->keyed[i].tag, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&record_at(r, i)->key, key, __ATOMIC_RELEASE);
 }
 
-static void clear_row(struct fsn_row *row)
+static uint32_t used(const struct records *r)
 {
-	memset((char *)row + sizeof(row->tag), 0, sizeof(*row) - sizeof(row->tag));
-	__atomic_store_n(&row->tag, 0, __ATOMIC_RELEASE);
-}
-
-static uint32_t used_rows(const struct fold *f)
-{
-	uint32_t cnt = 0;
-
-	for (uint32_t i = 0; i < f->keyed_cnt; i++)
-		cnt += tag_of(f, i) != 0;
-	return cnt;
-}
-
-/* Steps 1 and 5 for rows of keys. */
-static void mend_rows(const struct fold *f)
-{
-	for (uint32_t i = 0; i < f->keyed_cnt; i++) {
-		uint64_t tag = tag_of(f, i);
-
-		if (!(tag & FSN_PROC_FOLDED))
-			continue;
-		if ((tag & FSN_PROC_MARK(1)) != FSN_PROC_MARK(f->ctl->fold)) {
-			__atomic_store_n(&f->keyed[i].tag, tag & ~FSN_PROC_MARK(1),
-				__ATOMIC_RELEASE);
-			continue;
-		}
-		(void)bpf_map_delete_elem(base_fd_of(f), &i);
-		clear_row(&f->keyed[i]);
-	}
+	return COUNT_WHERE(r->cnt, i, key_of(r, i));
 }
 
 /* Steps 1 and 5: records marked with the bit of the fold in use are already part of its rows. */
-static void mend(const struct fold *f)
+static void mend(const struct fold *f, const struct records *r)
 {
-	uint64_t key;
+	for (uint32_t i = 0; i < r->cnt; i++) {
+		uint64_t key = key_of(r, i);
 
-	for (uint32_t i = 0; i < f->cnt; i++) {
-		key = key_of(f, i);
 		if (!(key & FSN_PROC_FOLDED))
 			continue;
-		if ((key & FSN_PROC_MARK(1)) == FSN_PROC_MARK(f->ctl->fold))
-			clear(&f->records[i]);
-		else
-			__atomic_store_n(&f->records[i].key, key & ~FSN_PROC_MARK(1),
-				__ATOMIC_RELEASE);
+		if ((key & FSN_PROC_MARK(1)) != FSN_PROC_MARK(f->ctl->fold)) {
+			set_key(r, i, key & ~FSN_PROC_MARK(1));
+			continue;
+		}
+		if (r->base_fd >= 0)
+			(void)bpf_map_delete_elem(r->base_fd, &i);
+		memset((char *)record_at(r, i) + sizeof(key), 0, r->size - sizeof(key));
+		set_key(r, i, 0);
 	}
-	mend_rows(f);
 }
 
 DEFINE_ORDER(compare_old, struct old, RISING(start) ?: RISING(pid))
 
 /* Lists all records that count, sorted by process. */
-static size_t list_records(const struct fold *f, struct old *old)
+static size_t list_records(const struct fold *f, const struct records *r, struct old *old)
 {
+	bool (*counts)(const struct stats_view *view, uint64_t key) =
+		r == &f->procs ? procs_counts : procs_row_counts;
 	size_t cnt = 0;
 
-	for (uint32_t i = 0; i < f->cnt; i++) {
-		uint64_t key = key_of(f, i);
+	for (uint32_t i = 0; i < r->cnt; i++) {
+		uint64_t key = key_of(r, i);
 
-		if (procs_counts(&f->view, key) && procs_fn(key) < f->g->meta.fn_cnt)
-			old[cnt++] = (struct old) { f->records[i].start, procs_pid(key), i };
-	}
-	if (cnt)
-		qsort(old, cnt, sizeof(*old), compare_old);
-	return cnt;
-}
-
-static size_t list_rows(const struct fold *f, struct old *old)
-{
-	size_t cnt = 0;
-
-	for (uint32_t i = 0; i < f->keyed_cnt; i++) {
-		uint64_t tag = tag_of(f, i);
-
-		if (procs_row_counts(&f->view, tag) && procs_fn(tag) < f->g->meta.fn_cnt)
-			old[cnt++] = (struct old) { f->keyed[i].start, procs_pid(tag), i };
+		if (counts(&f->view, key) && procs_fn(key) < f->g->meta.fn_cnt)
+			old[cnt++] = (struct old) { record_at(r, i)->start, procs_pid(key), i };
 	}
 	if (cnt)
 		qsort(old, cnt, sizeof(*old), compare_old);
@@ -254,11 +194,11 @@ static size_t choose(struct old *old, size_t cnt, size_t most)
 }
 
 /* Steps 2 and 3. */
-static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
+static void write_procs(const struct fold *f, const struct old *old, size_t cnt)
 {
 	uint32_t next = f->ctl->fold + 1, fn_cnt = f->g->meta.fn_cnt;
-	const struct fsn_proc *in_use = rows(f, f->ctl->fold);
-	struct fsn_proc *idle = rows(f, next);
+	const struct fsn_proc *in_use = ended_procs(f, f->ctl->fold);
+	struct fsn_proc *idle = ended_procs(f, next);
 
 	for (uint32_t fn = 0; fn < fn_cnt; fn++) {
 		memset(&idle[fn], 0, sizeof(*idle));
@@ -267,8 +207,8 @@ static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 			proc_counts_add(&idle[fn].n, &in_use[fn].n);
 	}
 	for (size_t i = 0; i < cnt; i++) {
-		struct fsn_proc *p = &f->records[old[i].i];
-		unsigned long long key = key_of(f, old[i].i);
+		struct fsn_proc *p = (struct fsn_proc *)record_at(&f->procs, old[i].i);
+		unsigned long long key = key_of(&f->procs, old[i].i);
 
 		if (procs_pid(key) == old[i].pid && p->start == old[i].start &&
 			__atomic_compare_exchange_n(&p->key, &key,
@@ -297,9 +237,9 @@ static void row_end(struct fsn_row *to, const struct stats_row *row)
 }
 
 /* Steps 2 and 3 for rows of keys. Their maximum is that of all epochs that count. */
-static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
+static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 {
-	uint32_t next = f->ctl->fold + 1, fn_cnt = f->keyed_cnt ? f->g->meta.fn_cnt : 0;
+	uint32_t next = f->ctl->fold + 1, fn_cnt = f->rows.cnt ? f->g->meta.fn_cnt : 0;
 	const struct fsn_row *in_use = ended_rows(f, f->ctl->fold);
 	struct fsn_row *idle = ended_rows(f, next);
 
@@ -310,13 +250,16 @@ static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
 		idle[fn].tag = (fn + 1) | (uint64_t)f->view.first << FSN_PROC_EPOCH_SHIFT;
 	}
 	for (size_t i = 0; i < cnt; i++) {
-		struct fsn_row *row = &f->keyed[old[i].i];
-		struct fsn_row base = base_of(f, old[i].i);
-		struct stats_row since = rows_since(&f->view, row, &base);
-		uint64_t tag = tag_of(f, old[i].i);
+		uint64_t tag = key_of(&f->rows, old[i].i);
+		struct stats_row since;
+		struct fsn_row base;
 
+		if (map_get_sparse(f->rows.base_fd, old[i].i, sizeof(base), &base))
+			memset(&base, 0, sizeof(base));
+		since = rows_since(
+			&f->view, (struct fsn_row *)record_at(&f->rows, old[i].i), &base);
 		row_end(&idle[procs_fn(tag)], &since);
-		__atomic_store_n(&row->tag, tag | FSN_PROC_MARK(next), __ATOMIC_RELEASE);
+		set_key(&f->rows, old[i].i, tag | FSN_PROC_MARK(next));
 	}
 }
 
@@ -325,7 +268,8 @@ DEFINE_ORDER(compare_numbers, uint32_t, (*x > *y) - (*x < *y))
 /* Deletes the distributions of rows that have been evicted. */
 static void drop_spreads(const struct fold *f)
 {
-	_cleanup_free_ uint32_t *kept = xcalloc(f->keyed_cnt + 1, sizeof(*kept));
+	_cleanup_free_ uint32_t *kept = xcalloc(f->rows.cnt + 1, sizeof(*kept));
+	const struct fsn_row *rows = f->rows.map.addr;
 	uint32_t cnt = 0, claimed = f->ctl->rows;
 	struct fsn_spread_at key, next;
 	int fd = group_fd(f->g, MAPID_SPREADS);
@@ -333,9 +277,9 @@ static void drop_spreads(const struct fold *f)
 
 	if (group_wait_for_programs(f->g))
 		return;
-	for (uint32_t i = 0; i < f->keyed_cnt; i++)
-		if (f->keyed[i].nth)
-			kept[cnt++] = f->keyed[i].nth;
+	for (uint32_t i = 0; i < f->rows.cnt; i++)
+		if (rows[i].nth)
+			kept[cnt++] = rows[i].nth;
 	qsort(kept, cnt, sizeof(*kept), compare_numbers);
 	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
 		more = !bpf_map_get_next_key(fd, &key, &next);
@@ -344,31 +288,36 @@ static void drop_spreads(const struct fold *f)
 	}
 }
 
-/* Returns how many records to evict, so that three quarters of the table are free. */
-static size_t too_many(uint32_t used, uint32_t cnt)
+/* Lists the records to evict, so that three quarters of the table are free. */
+static size_t choose_old(const struct fold *f, const struct records *r, struct old *old)
 {
-	return used > cnt / 4 ? used - cnt / 4 : 0;
+	uint32_t in_use = used(r), kept = r->cnt / 4;
+
+	return choose(old, list_records(f, r, old), in_use > kept ? in_use - kept : 0);
 }
 
 static void fold_locked(struct fold *f)
 {
-	_cleanup_free_ struct old *old = xcalloc(f->cnt, sizeof(*old));
-	_cleanup_free_ struct old *old_rows = xcalloc(f->keyed_cnt + 1, sizeof(*old_rows));
-	size_t cnt, row_cnt;
+	_cleanup_free_ struct old *procs = xcalloc(f->procs.cnt, sizeof(*procs));
+	_cleanup_free_ struct old *rows = xcalloc(f->rows.cnt + 1, sizeof(*rows));
+	size_t proc_cnt, row_cnt;
 
-	mend(f);
+	f->procs.base_fd = -1;
+	f->rows.base_fd = base_rows_fd(f->g, FSN_BASE_INDEX(f->ctl->base));
+	mend(f, &f->procs);
+	mend(f, &f->rows);
 	f->view.ctl = *f->ctl;
 	f->view.first = FSN_BASE_EPOCH(f->ctl->base);
 	f->view.last = f->ctl->epoch;
-	cnt = choose(old, list_records(f, old), too_many(used(f), f->cnt));
-	row_cnt = choose(old_rows, list_rows(f, old_rows),
-		too_many(used_rows(f), f->keyed_cnt));
-	if (!cnt && !row_cnt)
+	proc_cnt = choose_old(f, &f->procs, procs);
+	row_cnt = choose_old(f, &f->rows, rows);
+	if (!proc_cnt && !row_cnt)
 		return;
-	write_rows(f, old, cnt);
-	write_ended(f, old_rows, row_cnt);
+	write_procs(f, procs, proc_cnt);
+	write_rows(f, rows, row_cnt);
 	__atomic_store_n(&f->ctl->fold, f->ctl->fold + 1, __ATOMIC_SEQ_CST);
-	mend(f);
+	mend(f, &f->procs);
+	mend(f, &f->rows);
 	drop_spreads(f);
 }
 
@@ -390,7 +339,7 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 		return 0;
 	if (!code)
 		code = fold_open(g, &f);
-	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
+	if (!code && (used(&f.procs) > f.procs.cnt / 2 || used(&f.rows) > f.rows.cnt / 2) &&
 		bpffs_try_lock(fs)) {
 		fold_locked(&f);
 		if (!was_locked)
@@ -412,8 +361,7 @@ static void add_code(struct stats_func *f, int64_t code, uint64_t count)
 			f->codes[i].count += count;
 			return;
 		}
-	f->codes = array_grow(f->codes, f->code_cnt, sizeof(*f->codes));
-	f->codes[f->code_cnt++] = (struct stats_code){ .code = code, .count = count };
+	*array_add(f->codes, f->code_cnt) = (struct stats_code){ .code = code, .count = count };
 }
 
 /* Copies the names, because types are only loaded if there are codes. */
@@ -557,8 +505,7 @@ void spreads_read(const struct group *g, const struct stats_view *view, struct s
 		if (key.bucket >= FSN_HIST_CNT || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &cnt))
 			continue;
-		ret->cells = array_grow(ret->cells, ret->cnt, sizeof(*ret->cells));
-		ret->cells[ret->cnt++] = (struct spread_cell) { key, cnt };
+		*array_add(ret->cells, ret->cnt) = (struct spread_cell) { key, cnt };
 	}
 	if (ret->cnt)
 		qsort(ret->cells, ret->cnt, sizeof(*ret->cells), compare_cells);
@@ -579,8 +526,7 @@ void spread_take(
 
 	if (i == spreads->cnt || cells[i].at.row != nth)
 		return;
-	s->spreads = array_grow(s->spreads, s->spread_cnt, sizeof(*s->spreads));
-	spread = s->spreads[s->spread_cnt++] = xcalloc(1, sizeof(*spread));
+	*array_add(s->spreads, s->spread_cnt) = spread = xcalloc(1, sizeof(*spread));
 	for (; i < spreads->cnt && cells[i].at.row == nth; i++) {
 		spread->bucket[cells[i].at.bucket] += cells[i].cnt;
 		all += cells[i].cnt;
