@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # --overhead, and its default: functions are tried in batches, and those that would cost the traced
 # program more than the bound are sampled, counted only or left out. The first tests have prices
-# that differ so much that the machine's load decides nothing; the last ones measure.
-# Alone: rates of calls are measured.
-# bats file_tags=bpf,alone
+# that differ so much that the machine's load decides nothing; those that measure rates are alone.
+# bats file_tags=bpf
 
 load helpers
 
@@ -111,6 +110,7 @@ has_shares() {
 
 # Otherwise the calls of some milliseconds would be spread over 400 or more. Best of five,
 # because the program may not run for 25 ms.
+# bats test_tags=alone
 @test "overhead: rates do not include the time that linking takes" {
 	local file=$BATS_TEST_TMPDIR/strace right=0 nth i
 	local attach=("$FUNCSNOOP" attach g 'rate_*' --lib "$RATES" --overhead 5% --json)
@@ -269,6 +269,7 @@ has_sampled() {
 	holds_only ""
 }
 
+# bats test_tags=alone
 @test "overhead: run samples the CPU time of the functions that it leaves out" {
 	set_prices
 	start_rates
@@ -296,6 +297,7 @@ rates_seen() { # FIELD
 	json -c '.[0].functions | map({(.name): .'"$1"'}) | add | [.rate_hot, .rate_warm, .rate_cold]'
 }
 
+# bats test_tags=alone
 @test "overhead: load that begins after attach is counted exactly, and only a part of it timed" {
 	export FUNCSNOOP_GUARD=none
 	local own=$BATS_TEST_TMPDIR/own line
@@ -325,6 +327,7 @@ rates_seen() { # FIELD
 	fsn detach g
 }
 
+# bats test_tags=alone
 @test "overhead: probes of functions that become hot within 10 s after attach are removed" {
 	unset FUNCSNOOP_GUARD
 	local own=$BATS_TEST_TMPDIR/own link
@@ -347,6 +350,7 @@ rates_seen() { # FIELD
 	done
 }
 
+# bats test_tags=alone
 @test "overhead: the process that removes probes ends with its group" {
 	unset FUNCSNOOP_GUARD
 	local pid
@@ -376,6 +380,7 @@ guard_ended() { # PID
 	[[ ! -e /proc/$1/exe ]] || ! readlink "/proc/$1/exe" >/dev/null
 }
 
+# bats test_tags=alone
 @test "overhead: when the load has ended all calls are timed again" {
 	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
@@ -391,6 +396,7 @@ guard_ended() { # PID
 	fsn detach g
 }
 
+# bats test_tags=alone
 @test "overhead: functions selected by name, and all with none or --memory, are timed" {
 	local args
 
@@ -416,6 +422,7 @@ group_counts() {
 	json -c '.[0].functions | map({(.name): .calls}) | add | [.turn_kept, .turn_nested]'
 }
 
+# bats test_tags=alone
 @test "overhead: run removes functions as they become hot, and counts the others exactly" {
 	local link
 
@@ -431,6 +438,7 @@ group_counts() {
 }
 
 # A pass takes 2 ms and more, and has 1,000 calls of nap_hot.
+# bats test_tags=alone
 @test "overhead: run removes only the hot functions of a program that sleeps, with rates by the clock" {
 	local rate
 	[[ $(link_of) == session ]] || skip "no session links"
@@ -442,6 +450,7 @@ group_counts() {
 	assert_json '.[0].functions[] | select(.name == "nap_long") | [.calls, .returns + .untimed]' '[400,400]'
 }
 
+# bats test_tags=alone
 @test "overhead: run removes what costs processes that it does not count" {
 	start_rates
 	fsn run g 'rate_*' --lib "$RATES" -- sleep 3
@@ -451,12 +460,14 @@ group_counts() {
 
 # Naps of 2 ms and more, and probes that cost 100 us by their price: at most 5 % of a CPU, which is
 # several times what the program uses.
+# bats test_tags=alone
 @test "overhead: run removes what costs more than a program that sleeps uses" {
 	set_prices
 	fsn run g 'nap_l*' --lib "$FIX/naps" --json -o "$BATS_TEST_TMPDIR/json" -- "$FIX/naps" 2000
 	assert_stderr_match "1 more function left out meanwhile: 'nap_long' \([0-9]+ calls/s\)"
 }
 
+# bats test_tags=alone
 @test "overhead: run says that all functions were left out, and shortens their long names" {
 	need_tool g++
 	[[ $(link_of) == session ]] || skip "no session links"
@@ -484,6 +495,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 		printf '6.8\n%s\n' "$(uname -r)" | sort -CV
 }
 
+# bats test_tags=alone
 @test "overhead: all calls are counted while the load moves from function to function" {
 	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
@@ -498,6 +510,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 
 # Each link stays for 20 ms next to the one that replaces it. Files take turns, so that a link may be
 # replaced after another one was, as often as is odd.
+# bats test_tags=alone
 @test "overhead: run counts each call once while links of two files are replaced" {
 	local file i other=$BATS_TEST_TMPDIR/others
 
@@ -531,6 +544,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 }
 
 # The process that replaces links is killed while it does. The kernel can leave breakpoints in place.
+# bats test_tags=alone
 @test "overhead: a handover whose process is killed is repeated, and calls have times again" {
 	local own=$BATS_TEST_TMPDIR/own-turns pid at
 
@@ -590,6 +604,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 }
 
 # late_kept is called 100 times, late_hot without a pause in between.
+# bats test_tags=alone
 @test "overhead: run removes hot functions of a library that is loaded later" {
 	local dir=$BATS_TEST_TMPDIR
 
@@ -620,6 +635,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 	assert_json '.[0].functions | map([.name, .calls])' '[["late_kept",100]]'
 }
 
+# bats test_tags=alone
 @test "overhead: a call in progress when run replaces its link is counted, and said to be untimed" {
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'turn_*' --lib "$FIX/turns" -- bash -c "exec '$FIX/turns' 2 1 >'$BATS_TEST_TMPDIR/own'"
@@ -636,6 +652,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 }
 
 # turn_long is in progress nearly all the time: each handover takes the probe of one return away.
+# bats test_tags=alone
 @test "overhead: calls whose returns a stream misses when links are replaced are lost calls of it" {
 	local all=$BATS_TEST_TMPDIR/all
 
@@ -654,6 +671,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 	assert_eq "$(jq -s 'any(.type == "lost")' "$all")" true
 }
 
+# bats test_tags=alone
 @test "overhead: calls have no time while links are replaced, however their returns are traced" {
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'turn_*' --lib "$FIX/turns" --probe exit=ret --output "$BATS_TEST_TMPDIR/json" --json -- \
@@ -664,6 +682,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 }
 
 # Since 6.13 the close of a link waits for the return of main, while its thread calls mid all the time.
+# bats test_tags=alone
 @test "overhead: run removes hot probes while an outer call is in progress" {
 	local prog=$BATS_TEST_TMPDIR/outer at pid
 
@@ -718,6 +737,7 @@ no_breakpoint() { # PID ADDRESS
 	[[ $byte == ' '?? && $byte != ' cc' ]]
 }
 
+# bats test_tags=alone
 @test "overhead: run with none removes nothing" {
 	fsn run g 'turn_*' --lib "$FIX/turns" --overhead none --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.2 1 >'$BATS_TEST_TMPDIR/own'"
@@ -727,6 +747,7 @@ no_breakpoint() { # PID ADDRESS
 	assert_json '.[0].functions | map(select(.name | startswith("turn_hot")) | .calls) | add >= 64' true
 }
 
+# bats test_tags=alone
 @test "overhead: functions selected by name are kept while they run, with a remark" {
 	fsn run g turn_kept turn_nested turn_hot0 --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/json" --json -- \
 		bash -c "exec '$FIX/turns' 0.3 1 >'$BATS_TEST_TMPDIR/own'"
@@ -736,6 +757,7 @@ no_breakpoint() { # PID ADDRESS
 	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
 }
 
+# bats test_tags=alone
 @test "overhead: a detach while probes are removed harms nobody" {
 	local i
 
@@ -810,39 +832,48 @@ start_stream() {
 	poll_until grep -q watching "$(bg_err stream)"
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate is what calls take longer" {
 	assert_estimate call paid_call --lib "$FIX/pays"
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate is right for functions that are only counted" {
 	assert_estimate call paid_call --lib "$FIX/pays" --count
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes a key that is a number" {
 	assert_estimate call paid_call --lib "$FIX/pays" --key n
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes a key that is text" {
 	assert_estimate call paid_call --lib "$FIX/pays" --key text
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes stacks" {
 	assert_estimate deep paid_call --lib "$FIX/pays" --stacks all
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes stacks of slow calls" {
 	assert_estimate deep paid_call --lib "$FIX/pays" --stacks slow --slow 1ns
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes --split" {
 	assert_estimate call paid_call --lib "$FIX/pays" --split
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes memory" {
 	heap_config
 	assert_estimate heap --config "$BATS_TEST_TMPDIR/g.json" --memory
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes memory by stack" {
 	heap_config
 	assert_estimate heap --config "$BATS_TEST_TMPDIR/g.json" --memory --stacks all
@@ -857,18 +888,21 @@ heap_config() {
 	END
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes a stream" {
 	local reader='--events call'
 
 	assert_estimate call paid_call --lib "$FIX/pays"
 }
 
+# bats test_tags=alone
 @test "overhead: the estimate includes a stream of entries and of calls with keys" {
 	local reader='--events all'
 
 	assert_estimate call paid_call --lib "$FIX/pays" --key text
 }
 
+# bats test_tags=alone
 @test "overhead: after a reset the few calls since then cost what calls did before" {
 	local before
 
