@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Entries and returns of calls, for all kinds of targets. */
-#ifndef FUNCSNOOP_CALL_BPF_H
-#define FUNCSNOOP_CALL_BPF_H
+#pragma once
 
 #include "core.bpf.h"
 #include "counters.bpf.h"
@@ -917,5 +916,3 @@ static __always_inline bool call_end(
 		end_call(fn, where, result, false, roomy);
 	return true;
 }
-
-#endif

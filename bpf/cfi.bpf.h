@@ -15,8 +15,7 @@
  * Hostile files: each read is within .window, each loop has a constant bound, and a file without an
  * end of its instructions fails with CFI_LONG.
  */
-#ifndef FUNCSNOOP_CFI_BPF_H
-#define FUNCSNOOP_CFI_BPF_H
+#pragma once
 
 #include "shared/words.h"
 
@@ -898,5 +897,3 @@ __noinline int cfi_step(struct cfi *c)
 	}
 	return 0;
 }
-
-#endif

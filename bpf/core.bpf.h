@@ -3,8 +3,7 @@
  * The kernel types that the BPF programs use, relocated against the running kernel's BTF,
  * and names of registers for the two architectures.
  */
-#ifndef FUNCSNOOP_CORE_BPF_H
-#define FUNCSNOOP_CORE_BPF_H
+#pragma once
 
 #include <linux/types.h>
 #define bpf_task_work bpf_task_work_of_headers /* of 6.18 and later only */
@@ -582,5 +581,3 @@ static __always_inline void own_stack_session(struct pt_regs *ctx)
 	if (fsn_never)
 		never_tail_session(ctx);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Counters, buckets and extremes of functions; their failures by code; their processes. */
-#ifndef FUNCSNOOP_COUNTERS_BPF_H
-#define FUNCSNOOP_COUNTERS_BPF_H
+#pragma once
 
 #include "maps.bpf.h"
 
@@ -333,5 +332,3 @@ static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid
 		return proc;
 	return proc_at(proc_find_late(i, fn, tgid, cpu));
 }
-
-#endif

@@ -8,8 +8,7 @@
  * the signal or has called exit. exec: other threads end without a record, calls on stacks that are
  * gone are left out. fork: the child has no calls. Fibers: calls on all stacks of the thread are in progress.
  */
-#ifndef FUNCSNOOP_CRASH_BPF_H
-#define FUNCSNOOP_CRASH_BPF_H
+#pragma once
 
 #include "filter.bpf.h"
 #include "hold.bpf.h"
@@ -503,5 +502,3 @@ int fsn_crash_exit(__u64 *ctx)
 	}
 	return 0;
 }
-
-#endif

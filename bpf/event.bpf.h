@@ -9,8 +9,7 @@
  * an end: an end in another thread finds no slot and is unmatched; a start inside a span
  * abandons the earlier one; the span of an exiting thread is abandoned by a sweep.
  */
-#ifndef FUNCSNOOP_EVENT_BPF_H
-#define FUNCSNOOP_EVENT_BPF_H
+#pragma once
 
 #include "call.bpf.h"
 #include "stream.bpf.h"
@@ -257,5 +256,3 @@ int fsn_cpu_off(__u64 *ctx)
 	}
 	return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Filters, applied at the entry. A return counts if its call has a slot. */
-#ifndef FUNCSNOOP_FILTER_BPF_H
-#define FUNCSNOOP_FILTER_BPF_H
+#pragma once
 
 #include "counters.bpf.h"
 #include "core.bpf.h"
@@ -266,5 +265,3 @@ int fsn_exit(__u64 *ctx)
 	bpf_map_delete_elem(&fsn_holds, &pid);
 	return 0;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * This BPF program reads memory and keeps no state, so recursion, longjmp and exceptions
  * do not matter. Activity that a process has not passed on when it exits is lost; ranges are not.
  */
-#ifndef FUNCSNOOP_GPU_BPF_H
-#define FUNCSNOOP_GPU_BPF_H
+#pragma once
 
 #include "call.bpf.h"
 #include "event.bpf.h"
@@ -477,5 +476,3 @@ int fsn_gpu_signal(__u64 *ctx)
 
 	return of && of->ranges && is_on() ? gpu_ranges(of->fn, of->ranges) : 0;
 }
-
-#endif

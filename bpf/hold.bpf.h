@@ -12,8 +12,7 @@
  *
  * The sums belong to the thread, so recursion, longjmp and exceptions do not matter.
  */
-#ifndef FUNCSNOOP_HOLD_BPF_H
-#define FUNCSNOOP_HOLD_BPF_H
+#pragma once
 
 #include "counters.bpf.h"
 #include "core.bpf.h"
@@ -383,5 +382,3 @@ static __always_inline __u64 unpaused(__u32 slot, __u64 ns)
 
 	return paused < ns ? ns - paused : 0;
 }
-
-#endif

@@ -23,8 +23,7 @@
  *   The idle thread has process 0.
  * - exec: the thread id may change, the process does not.
  */
-#ifndef FUNCSNOOP_KERNEL_BPF_H
-#define FUNCSNOOP_KERNEL_BPF_H
+#pragma once
 
 #include "call.bpf.h"
 #include "event.bpf.h"
@@ -445,5 +444,3 @@ int fsn_perf_exit(struct raw_syscall *ctx)
 
 	return syscall_returns(task, (void *)bpf_task_pt_regs(task), ctx->result);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * it may be changing. A result counts if the mapping is of this process and contains the
  * address. If two attempts fail, the mappings are reported as changing.
  */
-#ifndef FUNCSNOOP_MAPPING_BPF_H
-#define FUNCSNOOP_MAPPING_BPF_H
+#pragma once
 
 #include "counters.bpf.h"
 #include "maps.bpf.h"
@@ -734,5 +733,3 @@ __noinline int lock_keep(__u32 i, __u64 addr)
 	called_save(to, &here, addr, start, addr);
 	return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Settings, switches and maps of a group. */
-#ifndef FUNCSNOOP_MAPS_BPF_H
-#define FUNCSNOOP_MAPS_BPF_H
+#pragma once
 
 #include "core.bpf.h"
 #include "shared/maps.h"
@@ -181,5 +180,3 @@ static __always_inline bool is_sampled(__u64 nth, __u32 n, __u64 salt)
 	x = (x ^ x >> 32) * 0xd6e8feb86659fd93ULL;
 	return nth % n == (x >> 32) * n >> 32;
 }
-
-#endif

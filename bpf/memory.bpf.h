@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Allocations: memory that calls allocate and free, and memory still allocated at exit. */
-#ifndef FUNCSNOOP_MEMORY_BPF_H
-#define FUNCSNOOP_MEMORY_BPF_H
+#pragma once
 
 #include "rows.bpf.h"
 
@@ -665,5 +664,3 @@ int fsn_heap_exec(__u64 *ctx)
 
 	return sweep_process(task->tgid);
 }
-
-#endif

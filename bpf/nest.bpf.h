@@ -27,8 +27,7 @@
  *
  * Only the thread itself writes its word, so no atomic exchange is needed here.
  */
-#ifndef FUNCSNOOP_NEST_BPF_H
-#define FUNCSNOOP_NEST_BPF_H
+#pragma once
 
 #include "counters.bpf.h"
 #include "filter.bpf.h"
@@ -824,5 +823,3 @@ static __always_inline struct fsn_split *split_ends(
 		if ((split)->blocked)                                          \
 			add(&(n).blocked_ns, (split)->blocked);                \
 	} while (0)
-
-#endif

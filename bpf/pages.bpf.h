@@ -11,8 +11,7 @@
  * Huge pages of hugetlbfs, memory of memfd_secret(2) and DAX files have other folios or are not in
  * the direct map: their pages count as missing, like reclaimed pages.
  */
-#ifndef FUNCSNOOP_PAGES_BPF_H
-#define FUNCSNOOP_PAGES_BPF_H
+#pragma once
 
 #include "core.bpf.h"
 
@@ -150,5 +149,3 @@ static __always_inline int pages_copy(struct file_pages *p, __u64 off, void *to,
 	p->missing = off;
 	return -1;
 }
-
-#endif

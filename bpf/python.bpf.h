@@ -14,8 +14,7 @@
  * A walk does this in separate steps, because together they would not fit the 512 bytes
  * of stack.
  */
-#ifndef FUNCSNOOP_PYTHON_BPF_H
-#define FUNCSNOOP_PYTHON_BPF_H
+#pragma once
 
 #include "unwind.bpf.h"
 
@@ -660,5 +659,3 @@ __noinline int python_step(struct walk *w)
 		return python_fail(w);
 	}
 }
-
-#endif

@@ -11,8 +11,7 @@
  * Recursion, longjmp and exceptions are as for slots: a call that never returns is only
  * counted in its row.
  */
-#ifndef FUNCSNOOP_ROWS_BPF_H
-#define FUNCSNOOP_ROWS_BPF_H
+#pragma once
 
 #include "shared/gpu.h"
 #include "filter.bpf.h"
@@ -938,5 +937,3 @@ static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 n
 	if (split)
 		SPLIT_ADD(*row, split, net);
 }
-
-#endif

@@ -29,8 +29,7 @@
  * twice. "Abandoned" is counted after the exchange, so "revived" may be larger for a
  * moment.
  */
-#ifndef FUNCSNOOP_SLOTS_BPF_H
-#define FUNCSNOOP_SLOTS_BPF_H
+#pragma once
 
 #include "counters.bpf.h"
 #include "mapping.bpf.h"
@@ -683,5 +682,3 @@ static __always_inline int return_is_unsafe(
 		return 0;
 	return SLOT_OTHER_STACK;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Call stacks: each distinct stack is stored once, and calls have its number. Also the
  * kernel's identification of the files on them.
  */
-#ifndef FUNCSNOOP_STACKS_BPF_H
-#define FUNCSNOOP_STACKS_BPF_H
+#pragma once
 
 #include "python.bpf.h"
 
@@ -727,5 +726,3 @@ int fsn_threads(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &at, sizeof(at));
 	return 0;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * because a wake-up costs thirty times as much as a record. Records dropped because the
  * buffer is full are counted.
  */
-#ifndef FUNCSNOOP_STREAM_BPF_H
-#define FUNCSNOOP_STREAM_BPF_H
+#pragma once
 
 #include "filter.bpf.h"
 #include "rows.bpf.h"
@@ -475,5 +474,3 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
 	return 0;
 }
-
-#endif

@@ -16,8 +16,7 @@
  * entry is not probed, and then the call instruction that had called the jumping function
  * calls the target itself. Thread exit and exec are handled as for other calls.
  */
-#ifndef FUNCSNOOP_TAILS_BPF_H
-#define FUNCSNOOP_TAILS_BPF_H
+#pragma once
 
 #include "core.bpf.h"
 #include "nest.bpf.h"
@@ -571,5 +570,3 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 	}
 	return own;
 }
-
-#endif

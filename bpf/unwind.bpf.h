@@ -17,8 +17,7 @@
  * anything is unmapped: then the rule is looked up again, because another file may be
  * mapped at the address.
  */
-#ifndef FUNCSNOOP_UNWIND_BPF_H
-#define FUNCSNOOP_UNWIND_BPF_H
+#pragma once
 
 #include <bpf/bpf_core_read.h>
 
@@ -785,5 +784,3 @@ __noinline int walk_step(struct walk *w)
 	}
 	return 0;
 }
-
-#endif

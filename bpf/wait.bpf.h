@@ -17,8 +17,7 @@
  * All this runs with the run queue locked, so it must not wake threads or allocate
  * memory.
  */
-#ifndef FUNCSNOOP_WAIT_BPF_H
-#define FUNCSNOOP_WAIT_BPF_H
+#pragma once
 
 #include "call.bpf.h"
 
@@ -592,5 +591,3 @@ int fsn_sleep(__u64 *ctx)
 	split->stack = stack_of_thread(ctx, SWITCH_FRAMES);
 	return 0;
 }
-
-#endif

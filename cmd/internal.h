@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Interfaces of commands with more than one source file, after their options are parsed. */
-#ifndef FUNCSNOOP_CMD_INTERNAL_H
-#define FUNCSNOOP_CMD_INTERNAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -209,5 +208,3 @@ void thread_stack_json(struct json *j, const struct thread_stack *stack, bool li
 
 /* Writes one line per frame, if the frames are known. */
 void thread_stack_text(struct out *out, const struct thread_stack *stack);
-
-#endif

@@ -4,8 +4,7 @@
  * Commands, BPF programs and the library can have different versions, so these structs
  * only grow at the end.
  */
-#ifndef FUNCSNOOP_SHARED_GPU_H
-#define FUNCSNOOP_SHARED_GPU_H
+#pragma once
 
 /* Probes of provider funcsnoop_gpu, each with the address of a batch. */
 #define FSN_GPU_PROVIDER "funcsnoop_gpu"
@@ -130,5 +129,3 @@ struct fsn_gpu {
 	unsigned long long exec_id;
 	unsigned long long ranges, counted; /* address of the list; number of the first one not counted */
 };
-
-#endif

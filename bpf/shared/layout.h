@@ -3,8 +3,7 @@
  * The layout of every pinned map, shared by the BPF programs and the commands. Raise FSN_LAYOUT for
  * a change that an older command would misread.
  */
-#ifndef FUNCSNOOP_SHARED_LAYOUT_H
-#define FUNCSNOOP_SHARED_LAYOUT_H
+#pragma once
 
 #include "memory.h"
 #include "progress.h"
@@ -683,5 +682,3 @@ struct fsn_stop {
 	unsigned long long until_ns; /* when it last continued */
 	unsigned long long total_ns, delay_ns; /* .delay_ns: the part after SIGCONT, runnable */
 };
-
-#endif

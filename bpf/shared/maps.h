@@ -3,8 +3,7 @@
  * The pinned maps and the values that only commands use. The values that the BPF programs
  * use are in layout.h.
  */
-#ifndef FUNCSNOOP_SHARED_MAPS_H
-#define FUNCSNOOP_SHARED_MAPS_H
+#pragma once
 
 #include "gpu.h"
 #include "layout.h"
@@ -257,5 +256,3 @@ struct fsn_text {
 	X(SYNC, sync, OUTER, 1, OWNER)                       \
 	X(TABLES, tables, OUTER, n->stacks ? FSN_FILES_MAX : 1, OWNER) \
 	X(WORKS, works, ARRAY(struct fsn_work), n->cold ? FSN_COLD : 1, OWNER)
-
-#endif

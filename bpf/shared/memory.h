@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Allocations that were not freed: the layout of their tables. */
-#ifndef FUNCSNOOP_SHARED_MEMORY_H
-#define FUNCSNOOP_SHARED_MEMORY_H
+#pragma once
 
 #include "words.h"
 
@@ -76,5 +75,3 @@ struct fsn_block_set {
 	unsigned long long key[FSN_BLOCK_WAYS];
 	struct fsn_block block[FSN_BLOCK_WAYS];
 } __attribute__((aligned(64)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Calls in progress, as shared by the BPF programs and the command: a part of layout.h. */
-#ifndef FUNCSNOOP_SHARED_PROGRESS_H
-#define FUNCSNOOP_SHARED_PROGRESS_H
+#pragma once
 
 #include "words.h"
 
@@ -212,5 +211,3 @@ struct fsn_path {
 	unsigned long long self_ns; /* of calls that have returned; can be negative */
 	unsigned long long calls;
 };
-
-#endif

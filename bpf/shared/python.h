@@ -3,8 +3,7 @@
  * Python frames: the layout of an interpreter's structures, and what is stored of code
  * objects.
  */
-#ifndef FUNCSNOOP_SHARED_PYTHON_H
-#define FUNCSNOOP_SHARED_PYTHON_H
+#pragma once
 
 /* How the Python frames of one call of the interpreter's C function are delimited. */
 enum fsn_python_how {
@@ -93,5 +92,3 @@ struct fsn_python_code {
 struct fsn_python_lines {
 	unsigned char bytes[FSN_PYTHON_PIECE];
 };
-
-#endif

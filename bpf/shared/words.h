@@ -4,8 +4,7 @@
  * how returns are traced, what is stored of a call. The layout of the maps is in
  * layout.h.
  */
-#ifndef FUNCSNOOP_SHARED_WORDS_H
-#define FUNCSNOOP_SHARED_WORDS_H
+#pragma once
 
 /* --- what is counted of a function ---------------------------------------------------------- */
 
@@ -573,5 +572,3 @@ enum fsn_walk_end {
 };
 
 #define FSN_STREAM_PIDS 16 /* maximum number of processes that a stream selects */
-
-#endif

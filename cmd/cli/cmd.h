@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors of commands, and the groups that a line names. */
-#ifndef FUNCSNOOP_CLI_CMD_H
-#define FUNCSNOOP_CLI_CMD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -200,5 +199,3 @@ int draft_of_words(struct attach_options *o, const char *name,
  */
 int draft_check_hits(struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err);
-
-#endif

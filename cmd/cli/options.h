@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of options, and what reads command lines, prints help and serves completion from it. */
-#ifndef FUNCSNOOP_CLI_OPTIONS_H
-#define FUNCSNOOP_CLI_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -242,5 +241,3 @@ option_fn read_if, read_run_by, read_format; /* struct options */
 /* Check the options and set defaults. Return false after a message on wrong usage: EXIT_USAGE. */
 bool stats_options_finish(struct stats_options *o);
 bool stream_options_finish(struct stream_options *o);
-
-#endif

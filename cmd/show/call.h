@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One call with its typed arguments and result, for stream and stats --slow. */
-#ifndef FUNCSNOOP_SHOW_CALL_H
-#define FUNCSNOOP_SHOW_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -206,5 +205,3 @@ void lanes_free(struct track *track);
  * colours.
  */
 void stream_line(struct out *o, const struct shown_call *c, enum call_form form);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Output of attach and list: functions and their probes, groups, calls in flight, presets. */
-#ifndef FUNCSNOOP_SHOW_LIST_H
-#define FUNCSNOOP_SHOW_LIST_H
+#pragma once
 
 #include "group/group.h"
 #include "group/types.h"
@@ -113,5 +112,3 @@ void json_begin_call(struct json *doc, const struct group *group, const struct s
 
 /* For list presets. */
 void json_add_preset(struct json *doc, const struct preset_entry *preset);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stacks of calls, put together: what a tree of them and forms for other programs are made of. */
-#ifndef FUNCSNOOP_SHOW_STACKS_H
-#define FUNCSNOOP_SHOW_STACKS_H
+#pragma once
 
 #include "group/stacks.h"
 #include "show/stats.h"
@@ -87,5 +86,3 @@ void trie_take_changes(struct trie *t, const struct report_group *rg);
 
 /* As stack_value(). */
 uint64_t stack_change_value(const struct figures *f, enum figure_id sort);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reports of `stats`: their rows, views and formats. */
-#ifndef FUNCSNOOP_SHOW_STATS_H
-#define FUNCSNOOP_SHOW_STATS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -489,5 +488,3 @@ const char *stats_format_words(char buf[WORDS_LEN]);
 /* metrics.c */
 int metrics_print_prometheus(const struct report *r, FILE *f);
 int metrics_print_openmetrics(const struct report *r, FILE *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables: rows of typed cells, for a terminal and as CSV. */
-#ifndef FUNCSNOOP_SHOW_TABLE_H
-#define FUNCSNOOP_SHOW_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ struct grid *table_new(const struct table_column *columns, size_t cnt);
 void table_free(struct grid *table);
 DEFINE_CLEANUP(table, struct grid *, table_free)
 #define _cleanup_table_ __cleanup(cleanup_table)
-
-#endif

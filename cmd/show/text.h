@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Output: messages, text for people, JSON documents, and their destinations. */
-#ifndef FUNCSNOOP_SHOW_TEXT_H
-#define FUNCSNOOP_SHOW_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -245,5 +244,3 @@ void sink_done(struct sink *s);
 
 
 void text_put_seconds(FILE *f, uint64_t ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Attaches a group: loads its BPF programs and pins its links and maps, atomically. */
-#ifndef FUNCSNOOP_ATTACH_ATTACH_H
-#define FUNCSNOOP_ATTACH_ATTACH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -354,5 +353,3 @@ int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_cal
  */
 bool calibration_read_calls(struct price *price);
 int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of attach and calibrate; included only by them. */
-#ifndef FUNCSNOOP_ATTACH_INTERNAL_H
-#define FUNCSNOOP_ATTACH_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -364,5 +363,3 @@ typedef int (*attach_work_fn)(
 	struct engine *e, const struct probes *probes, bool by_pid, void *arg, struct err *err);
 int attach_bare(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	attach_work_fn work, void *arg, struct err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * resources are either pinned or released. For sizes from a file or another process, use malloc()
  * and report an error.
  */
-#ifndef FUNCSNOOP_BASE_ALLOC_H
-#define FUNCSNOOP_BASE_ALLOC_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ static inline void *array_grow(void *array, size_t cnt, size_t size)
 		(array) = array_grow((array), (cnt), sizeof(*(array)));                       \
 		&(array)[(cnt)++];                                                            \
 	})
-
-#endif

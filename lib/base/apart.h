@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs work that must not be interrupted in a helper process, which survives the command. */
-#ifndef FUNCSNOOP_BASE_APART_H
-#define FUNCSNOOP_BASE_APART_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ void apart_hold(int fd);
 /* Allocates zeroed memory that both processes share. apart_free() needs the same @size. */
 void *apart_alloc(size_t size);
 void apart_free(void *mem, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Output that is built in memory and written in large pieces, for up to a million lines a second.
  * Memory is only allocated when the buffer grows. Also JSON and protocol buffers.
  */
-#ifndef FUNCSNOOP_BASE_BUFFER_H
-#define FUNCSNOOP_BASE_BUFFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ void proto_str(struct out *o, unsigned int field, const char *text);
  */
 size_t proto_open(struct out *o, unsigned int field);
 void proto_close(struct out *o, size_t at);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The error object: filled where an operation fails, wrapped on the way up, printed once. */
-#ifndef FUNCSNOOP_BASE_ERR_H
-#define FUNCSNOOP_BASE_ERR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ const char *log_tail(void);
 
 /* Returns the version of libbpf at run time: "v1.1". */
 const char *version_libbpf(void);
-
-#endif

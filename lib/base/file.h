@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads, writes and replaces complete files, and keeps texts until the next boot. */
-#ifndef FUNCSNOOP_BASE_FILE_H
-#define FUNCSNOOP_BASE_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ char *bootcache_read(const char *name);
  * so that readers see a complete text.
  */
 void bootcache_write(const char *name, const char *text);
-
-#endif

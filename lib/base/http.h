@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Parses the head of an HTTP request, which may come from any client that can reach the port. */
-#ifndef FUNCSNOOP_BASE_HTTP_H
-#define FUNCSNOOP_BASE_HTTP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ int http_parse(const char *bytes, size_t len, struct http_request *ret_request);
 
 /* Returns the text of a status: "Not Found". */
 const char *http_reason(int status);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Parses untrusted JSON strictly with every version of json-c. */
-#ifndef FUNCSNOOP_BASE_JSON_READ_H
-#define FUNCSNOOP_BASE_JSON_READ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ enum json_side { JSON_AT_KEY, JSON_AT_VALUE };
 __attribute__((format(printf, 5, 6))) int json_err(const struct json_doc *doc,
 	const struct json_object *at, enum json_side side, struct err *err,
 	const char *fmt, ...);
-
-#endif

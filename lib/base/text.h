@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text: characters, names of groups, patterns, strings held once, near names, durations. */
-#ifndef FUNCSNOOP_BASE_TEXT_H
-#define FUNCSNOOP_BASE_TEXT_H
+#pragma once
 
 #include <regex.h>
 #include <stdbool.h>
@@ -203,5 +202,3 @@ const char *duration_format(uint64_t ns, char buf[DURATION_LEN]);
  * -EINVAL.
  */
 int size_parse(const char *text, uint64_t *ret_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Cleanup attributes and the few helpers that every file of the library needs. */
-#ifndef FUNCSNOOP_BASE_UTIL_H
-#define FUNCSNOOP_BASE_UTIL_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -180,5 +179,3 @@ static inline int close_fd(int fd)
 			i++;                                                                  \
 		i < (cnt) ? &(array)[i] : NULL;                                               \
 	})
-
-#endif

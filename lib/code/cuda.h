@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Private facts of the GPU's libraries: kernels of a file; NCCL's communicators. */
-#ifndef FUNCSNOOP_CODE_CUDA_H
-#define FUNCSNOOP_CODE_CUDA_H
+#pragma once
 
 #include "base/err.h"
 #include "elf/elf_file.h"
@@ -68,5 +67,3 @@ _must_check_ int members_handed_out(const struct plan_image *img, uint64_t addr,
  * disagree, or an error of elf_file_image().
  */
 _must_check_ int communicator_find(struct elf_file *elf, uint32_t *ret_at, struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * its opcode, because the names differ between releases of Capstone. arm64 instructions are words
  * of fixed meaning, for which Capstone provides only the text.
  */
-#ifndef FUNCSNOOP_CODE_INSN_H
-#define FUNCSNOOP_CODE_INSN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -221,5 +220,3 @@ bool insn_plt_word(struct insn_decoder *dec, enum plan_arch arch, const uint8_t 
 /* Formats the instruction in AT&T syntax; "(bad)" if it does not decode. */
 void insn_text(struct insn_decoder *dec, const uint8_t *bytes, size_t len, uint64_t addr,
 	char *buf, size_t size);
-
-#endif

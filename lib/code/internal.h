@@ -10,8 +10,7 @@
  * - whether returns can be traced more cheaply (exit.c), or a return probe is safe (proof.c).
  * Go functions are recognized by their first instructions, others by name (flow.c).
  */
-#ifndef FUNCSNOOP_CODE_INTERNAL_H
-#define FUNCSNOOP_CODE_INTERNAL_H
+#pragma once
 
 #include "base/util.h"
 #include "code/insn.h"
@@ -321,5 +320,3 @@ static inline uint32_t a64_word(const uint8_t *bytes)
 {
 	return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
-
-#endif

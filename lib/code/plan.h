@@ -4,8 +4,7 @@
  * planner has no side effects: it maps bytes, symbols and ranges to a plan with its reasons, and
  * opens no files.
  */
-#ifndef FUNCSNOOP_CODE_PLAN_H
-#define FUNCSNOOP_CODE_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -294,5 +293,3 @@ void follow_explain(const struct follow *f, struct plan *plan);
 
 /* Returns the number of its untracked tail calls. */
 size_t follow_lost(const struct follow *f, const struct plan *plan);
-
-#endif

@@ -3,8 +3,7 @@
  * Debug information of an ELF file or its debug file, including .dwo and dwz files. The data may be
  * hostile: ELF_DWARF_MOST bounds the amount that is read.
  */
-#ifndef FUNCSNOOP_ELF_DWARF_H
-#define FUNCSNOOP_ELF_DWARF_H
+#pragma once
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
@@ -104,5 +103,3 @@ void elf_inlined_done(struct elf_inlined *inlined);
 
 /* True if that takes at most some 30 ms: the file has debug information itself, and not too much. */
 bool elf_inlined_is_quick(const struct elf_file *f);
-
-#endif

@@ -5,8 +5,7 @@
  * symbols, with bounded memory. The file is mapped; if it is truncated or written while it is read,
  * elf_file_check() rejects it as changed.
  */
-#ifndef FUNCSNOOP_ELF_ELF_FILE_H
-#define FUNCSNOOP_ELF_ELF_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -458,5 +457,3 @@ char *demangle(const char *symbol, enum demangle_form form);
  */
 size_t demangle_into(
 	const char *symbol, enum demangle_form form, char **buf, size_t *cap);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the ELF reader only. */
-#ifndef FUNCSNOOP_ELF_INTERNAL_H
-#define FUNCSNOOP_ELF_INTERNAL_H
+#pragma once
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
@@ -200,5 +199,3 @@ const char *elf_dwarf_name(Dwarf_Die *die);
 
 /* dwarf.c: frees the data of elf_lines_at(). */
 void elf_lines_done(struct elf_file *f);
-
-#endif

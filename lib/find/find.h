@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Resolves the functions and libraries that a user names: objects, and the targets in them. */
-#ifndef FUNCSNOOP_FIND_FIND_H
-#define FUNCSNOOP_FIND_FIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -289,5 +288,3 @@ size_t libfind_crowd(const struct libfind *lf);
 
 DEFINE_CLEANUP(libfind, struct libfind *, libfind_free)
 #define _cleanup_libfind_ __cleanup(cleanup_libfind)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the library lookup and of the resolver only. */
-#ifndef FUNCSNOOP_FIND_INTERNAL_H
-#define FUNCSNOOP_FIND_INTERNAL_H
+#pragma once
 
 #include "base/text.h"
 #include "find/find.h"
@@ -265,5 +264,3 @@ int resolve_fail_inside(
 	struct resolver *r, const struct arg *a, const char *around, uint64_t offset);
 /* Sets the error for a function that exists but cannot be probed. */
 int resolve_fail_refused(struct resolver *r, const struct arg *a);
-
-#endif

@@ -5,8 +5,7 @@
  * CUpti_ActivityKernel4 to 10, Memcpy to Memcpy6, MemcpyPtoP to PtoP4, Memset to Memset4). No other
  * members are read.
  */
-#ifndef FUNCSNOOP_GPU_CUPTI_H
-#define FUNCSNOOP_GPU_CUPTI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ struct cupti {
 #undef X
 };
 /* NOLINTEND(bugprone-macro-parentheses) */
-
-#endif

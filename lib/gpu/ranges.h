@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* NVTX ranges of the process, and the names that they share with GPU activity. */
-#ifndef FUNCSNOOP_GPU_RANGES_H
-#define FUNCSNOOP_GPU_RANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void ranges_send(void);
 extern bool ranges_told; /* a tracer that listens knows that */
 extern struct fsn_gpu_thread ranges_of[FSN_GPU_THREADS];
 extern struct fsn_gpu_ranges ranges_done;
-
-#endif

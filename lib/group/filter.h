@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Filters: the BPF programs apply them when a call starts. */
-#ifndef FUNCSNOOP_GROUP_FILTER_H
-#define FUNCSNOOP_GROUP_FILTER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -136,5 +135,3 @@ struct fsn_cond;
  */
 _must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
 	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
-
-#endif

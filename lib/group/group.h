@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opens attached groups; reads and changes them. */
-#ifndef FUNCSNOOP_GROUP_GROUP_H
-#define FUNCSNOOP_GROUP_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -355,5 +354,3 @@ const char *crash_text(const struct crash *c, char buf[CRASH_TEXT]);
 
 /* Returns the name of the signal, or NULL if the process has exited. */
 const char *crash_signal(const struct crash *c, char buf[CRASH_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keys that group calls, and sums of arguments: parses --key and --sum, binds them to functions. */
-#ifndef FUNCSNOOP_GROUP_KEYS_H
-#define FUNCSNOOP_GROUP_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ bool func_sums_result(const struct func_keys *f);
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t *ret_n);
 #define _cleanup_group_keys_ __cleanup(group_keys_done)
-
-#endif

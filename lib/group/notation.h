@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Arguments of system calls and tracepoints as names: flags, modes, signals, commands. */
-#ifndef FUNCSNOOP_GROUP_NOTATION_H
-#define FUNCSNOOP_GROUP_NOTATION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ const char *notation_text(const struct notation *n, uint64_t value, char buf[NOT
 
 /* Writes "SIGSEGV", "SIGRTMIN+3" or, of a signal without a name, "signal 32". Returns @buf. */
 const char *signal_text(unsigned int signal, char buf[NOTATION_LEN]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A group from inside the library: descriptors and records. */
-#ifndef FUNCSNOOP_GROUP_RECORDS_H
-#define FUNCSNOOP_GROUP_RECORDS_H
+#pragma once
 
 #include <errno.h>
 
@@ -86,5 +85,3 @@ int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 
 /* Waits until all running BPF programs of all groups have ended: see fsn_sync. 0 or -EPERM. */
 int group_wait_for_programs(const struct group *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stacks of the calls of a group, and names of their frames. */
-#ifndef FUNCSNOOP_GROUP_STACKS_H
-#define FUNCSNOOP_GROUP_STACKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -123,5 +122,3 @@ const char *stack_end_text(enum fsn_walk_end end);
 
 DEFINE_CLEANUP(stacks, struct stacks *, stacks_free)
 #define _cleanup_stacks_ __cleanup(cleanup_stacks)
-
-#endif

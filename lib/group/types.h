@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Types of arguments and results of a group's functions: written to its maps, and read. */
-#ifndef FUNCSNOOP_GROUP_TYPES_H
-#define FUNCSNOOP_GROUP_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ const struct type_code *type_code_find(const struct type_codes *codes, int64_t c
 
 DEFINE_CLEANUP(types, struct types *, types_free)
 #define _cleanup_types_ __cleanup(cleanup_types)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Features of this kernel: links from probes to BPF programs, and what is safe. */
-#ifndef FUNCSNOOP_KERNEL_KERNEL_H
-#define FUNCSNOOP_KERNEL_KERNEL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -290,5 +289,3 @@ bool kernel_experiments(bool fresh, struct experiment_result results[EXPERIMENT_
 
 /* Sets the rules that follow from the answers; keeps those that the user chose. */
 void kernel_rules_from(struct plan_rules *rules, const struct experiment_result *results);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tracepoints, system calls, functions and symbols of the kernel. */
-#ifndef FUNCSNOOP_KERNEL_TRACE_H
-#define FUNCSNOOP_KERNEL_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ struct ksym {
  */
 int ksyms_each(enum ksym_of last, int (*each)(const struct ksym *sym, void *userdata),
 	void *userdata);
-
-#endif

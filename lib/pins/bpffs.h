@@ -3,8 +3,7 @@
  * The pin directory DIR/funcsnoop in bpffs: opens, locks and lists it, stages and removes groups.
  * Everything below it is opened relative to its descriptor, never by path again.
  */
-#ifndef FUNCSNOOP_PINS_BPFFS_H
-#define FUNCSNOOP_PINS_BPFFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -298,5 +297,3 @@ void holds_end(struct holds *h);
 
 DEFINE_CLEANUP(holds, struct holds *, holds_free)
 #define _cleanup_holds_ __cleanup(cleanup_holds)
-
-#endif

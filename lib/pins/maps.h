@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The maps of a group: their types and sizes, and access to array maps. */
-#ifndef FUNCSNOOP_PINS_MAPS_H
-#define FUNCSNOOP_PINS_MAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void map_munmap(struct map_mapping *m);
 
 /* Returns the kernel memory of the map in bytes, from fdinfo, or 0 if it cannot be read. */
 uint64_t map_memory(int fd);
-
-#endif

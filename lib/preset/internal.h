@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the parts of the preset reader only. */
-#ifndef FUNCSNOOP_PRESET_INTERNAL_H
-#define FUNCSNOOP_PRESET_INTERNAL_H
+#pragma once
 
 #include "base/err.h"
 #include "base/json_read.h"
@@ -146,5 +145,3 @@ int reader_parent(struct reader *r, const char *name);
 /* Reads one function of a group, a string or an object, into @func, based on r->parent. */
 int reader_func(struct reader *r, const char *name, struct json_object *val,
 	struct preset_func *func);
-
-#endif

@@ -4,8 +4,7 @@
  * configuration file, which have the same format (funcsnoop-config(5)). All returned objects are
  * const, are owned by their set, and are valid until preset_set_free().
  */
-#ifndef FUNCSNOOP_PRESET_PRESET_H
-#define FUNCSNOOP_PRESET_PRESET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -236,5 +235,3 @@ bool preset_value_fits_word(const struct preset_value *value);
 
 /* A register's content as the number that @value declares: cut to its size, extended. */
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw);
-
-#endif

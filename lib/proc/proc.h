@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* /proc: processes, their mappings, and files of other mount namespaces, safely opened. */
-#ifndef FUNCSNOOP_PROC_PROC_H
-#define FUNCSNOOP_PROC_PROC_H
+#pragma once
 
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -435,5 +434,3 @@ void load_done(struct load *load);
  * decreases.
  */
 uint64_t load_ns(struct load *load);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Compares saved statistics of several nodes or ranks. */
-#ifndef FUNCSNOOP_STATS_COMPARE_H
-#define FUNCSNOOP_STATS_COMPARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ struct comparison {
 void compare_nodes(
 	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison);
 void comparison_done(struct comparison *c);
-
-#endif

@@ -220,14 +220,9 @@ static void write_procs(const struct fold *f, const struct old *old, size_t cnt)
 
 static void row_end(struct fsn_row *to, const struct stats_row *row)
 {
-	to->calls += row->n.calls;
-	to->returns += row->n.returns;
-	to->total_ns += row->n.total_ns;
-	to->errors += row->n.errors;
-	to->slow += row->n.slow;
-	to->on_cpu_ns += row->n.on_cpu_ns;
-	to->queued_ns += row->n.queued_ns;
-	to->blocked_ns += row->n.blocked_ns;
+#define X(name) to->name += row->n.name;
+	ROW_COUNTS(X)
+#undef X
 	to->exit_bytes += row->exit_bytes;
 	to->exit_blocks += row->exit_blocks;
 	if (row->n.max_ns > to->max[0])

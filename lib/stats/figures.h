@@ -3,8 +3,7 @@
  * The metrics of a function, a library or a process: their names, units, and the outputs that have
  * them. All code that prints metrics loops over FIGURES.
  */
-#ifndef FUNCSNOOP_STATS_FIGURES_H
-#define FUNCSNOOP_STATS_FIGURES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -478,5 +477,3 @@ const struct saved_func *saved_func_find(
 
 DEFINE_CLEANUP(saved, struct saved *, saved_free)
 #define _cleanup_saved_ __cleanup(cleanup_saved)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the readers of statistics and by the reset. */
-#ifndef FUNCSNOOP_STATS_INTERNAL_H
-#define FUNCSNOOP_STATS_INTERNAL_H
+#pragma once
 
 #include "code/cuda.h"
 #include "elf/elf_file.h"
@@ -122,6 +121,10 @@ void spreads_forget(struct stats *s);
 
 /* callers.c: the same for .gpus. */
 void stats_read_gpus(const struct group *g, struct stats *s);
+
+/* The counters that rows of keys have in the map and in struct fsn_proc_counts. */
+#define ROW_COUNTS(X) \
+	X(calls) X(returns) X(total_ns) X(errors) X(slow) X(on_cpu_ns) X(queued_ns) X(blocked_ns)
 
 /* Returns what row @now has counted since the baseline, in which it was @base. */
 struct stats_row rows_since(
@@ -265,5 +268,3 @@ static inline bool procs_row_counts(const struct stats_view *view, uint64_t tag)
  * -EPROTO, or -errno of bpf(2).
  */
 int procs_cnt(const struct group *g, uint32_t *ret_cnt);
-
-#endif

@@ -231,18 +231,11 @@ bool stats_spread_add(struct stats_spread *to, const struct stats_row *row)
 struct stats_row rows_since(
 	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base)
 {
-	struct stats_row row = {
-		.n.calls = now->calls - base->calls,
-		.n.returns = now->returns - base->returns,
-		.n.total_ns = now->total_ns - base->total_ns,
-		.n.errors = now->errors - base->errors,
-		.n.slow = now->slow - base->slow,
-		.n.on_cpu_ns = now->on_cpu_ns - base->on_cpu_ns,
-		.n.queued_ns = now->queued_ns - base->queued_ns,
-		.n.blocked_ns = now->blocked_ns - base->blocked_ns,
+#define X(name) .n.name = now->name - base->name,
+	struct stats_row row = { ROW_COUNTS(X)
 		.exit_bytes = now->exit_bytes - base->exit_bytes,
-		.exit_blocks = now->exit_blocks - base->exit_blocks,
-	};
+		.exit_blocks = now->exit_blocks - base->exit_blocks };
+#undef X
 
 	for (size_t i = 0; i < FSN_SUMS; i++)
 		row.sum[i] = now->sum[i] - base->sum[i];

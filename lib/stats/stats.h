@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The statistics of a group since its last reset, as the kernel keeps them now. */
-#ifndef FUNCSNOOP_STATS_STATS_H
-#define FUNCSNOOP_STATS_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -426,5 +425,3 @@ void cost_read(struct group *const *groups, size_t cnt, enum cost_span span,
 
 /* Returns "kernel", "calibration" or NULL, as used in JSON documents. */
 const char *cost_source_name(enum cost_source source);
-
-#endif

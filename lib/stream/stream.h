@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams calls of attached groups from a ring buffer that the BPF programs write to. */
-#ifndef FUNCSNOOP_STREAM_STREAM_H
-#define FUNCSNOOP_STREAM_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ void streams_sweep(struct bpffs *fs, const struct group *g);
 
 DEFINE_CLEANUP(stream, struct stream *, stream_free)
 #define _cleanup_stream_ __cleanup(cleanup_stream)
-
-#endif

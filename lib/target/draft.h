@@ -3,8 +3,7 @@
  * The draft of a group: functions that were found and planned, each with its reasons. Needs no
  * privileges; `attach --dry-run` prints it, and attach_draft() attaches it.
  */
-#ifndef FUNCSNOOP_TARGET_DRAFT_H
-#define FUNCSNOOP_TARGET_DRAFT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ _must_check_ int draft_is_mapped(const struct draft *draft, pid_t pid);
 
 DEFINE_CLEANUP(draft, struct draft *, draft_free)
 #define _cleanup_draft_ __cleanup(cleanup_draft)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Converts the options of a draft to requests for the kinds, and finds the objects to search. */
-#ifndef FUNCSNOOP_TARGET_INTERNAL_H
-#define FUNCSNOOP_TARGET_INTERNAL_H
+#pragma once
 
 #include "base/err.h"
 #include "elf/elf_file.h"
@@ -107,5 +106,3 @@ const struct target_kind *target_kind_said(const char *func);
 
 /* Frees @h; NULL is ignored. */
 void hazards_free(struct hazards *h);
-
-#endif

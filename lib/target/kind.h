@@ -3,8 +3,7 @@
  * Kinds of targets and their operations. A kind has a file in this directory, a BPF program in bpf/
  * if it needs one, and a row in target_kinds[].
  */
-#ifndef FUNCSNOOP_TARGET_KIND_H
-#define FUNCSNOOP_TARGET_KIND_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -249,5 +248,3 @@ bool target_gpu_is_ranges(const struct target *t);
 
 /* Parses "1/30": one second in 30 is recorded. Returns -EINVAL, with the possible values. */
 _must_check_ int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err);
-
-#endif

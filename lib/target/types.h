@@ -4,8 +4,7 @@
  * result is struct preset_func, as for presets and configurations. Their declarations take
  * precedence: one that has "args" keeps them.
  */
-#ifndef FUNCSNOOP_TARGET_TYPES_H
-#define FUNCSNOOP_TARGET_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ struct proto {
 /* Adds an argument of type @first, or the result if @name is NULL. Returns 0 or -E2BIG. */
 _must_check_ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	const struct type_step *first);
-
-#endif

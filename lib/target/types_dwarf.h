@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Entries of debug information as types are read from them; bounded, as a file may be hostile. */
-#ifndef FUNCSNOOP_TARGET_TYPES_DWARF_H
-#define FUNCSNOOP_TARGET_TYPES_DWARF_H
+#pragma once
 
 #include <elfutils/libdw.h>
 
@@ -39,5 +38,3 @@ bool dwarf_attr_entry(Dwarf_Die *die, unsigned int name, Dwarf_Die *ret);
 bool dwarf_next_sibling(Dwarf_Die *die);
 bool dwarf_next_tag(Dwarf_Die *die, int tag);
 bool dwarf_first_tag(Dwarf_Die *parent, int tag, Dwarf_Die *ret);
-
-#endif

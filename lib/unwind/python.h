@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Python frames, from the interpreter: CPython 3.8 to 3.14. */
-#ifndef FUNCSNOOP_UNWIND_PYTHON_H
-#define FUNCSNOOP_UNWIND_PYTHON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ _must_check_ int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *
 	uint64_t bias, struct python_stack *ret_stack);
 void python_stack_done(struct python_stack *s);
 #define _cleanup_python_stack_ __cleanup(python_stack_done)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Unwind tables of files: .eh_frame as rows that BPF programs can search. */
-#ifndef FUNCSNOOP_UNWIND_UNWIND_H
-#define FUNCSNOOP_UNWIND_UNWIND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ _must_check_ int unwind_rows_read(
 	struct elf_file *f, struct unwind_rows *ret_rows, struct err *err);
 void unwind_rows_done(struct unwind_rows *r);
 #define _cleanup_unwind_rows_ __cleanup(unwind_rows_done)
-
-#endif
