@@ -22,7 +22,7 @@ counted() { # GROUP NAME CALLS
 
 # A slow set: each step between two states takes long enough to be observed.
 slow_set() { # ARG...
-	capture strace -f -qq -o /dev/null -e trace=bpf -e inject=bpf:delay_exit=20000 \
+	capture strace -f -qq -o /dev/null -e trace=bpf -e inject=bpf:delay_exit=8000 \
 		"$FUNCSNOOP" set "$@"
 }
 
