@@ -238,8 +238,7 @@ static struct proc_map *same_file(struct proc_maps *maps, const struct proc_map 
 
 static void area_add(struct proc_maps *maps, const struct proc_map *m, size_t map)
 {
-	maps->areas = array_grow(maps->areas, maps->area_cnt, sizeof(*maps->areas));
-	maps->areas[maps->area_cnt++] = (struct proc_area) { m->start, m->end, m->offset, map };
+	*array_add(maps->areas, maps->area_cnt) = (struct proc_area) { m->start, m->end, m->offset, map };
 }
 
 static void map_add(struct proc_maps *maps, struct proc_map *m)

@@ -210,19 +210,6 @@ static bool put_function(const struct code_at *at, struct fsn_caller *to)
 	return true;
 }
 
-bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, uint64_t word,
-	struct fsn_caller *ret)
-{
-	struct code_at at;
-
-	if (!callers_code(c, pid, start_ns, addr - 1, &at) || !is_place(&at, word))
-		return false;
-	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
-	if (!put_function(&at, ret))
-		put_place(ret->text, sizeof(ret->text), at.file, at.offset + 1);
-	return true;
-}
-
 /* --- static data ---------------------------------------------------------------------------- */
 
 /* Finds the file with the data at @addr: the last one that begins before it. */
@@ -251,20 +238,39 @@ static void put_data(const struct code_at *at, struct fsn_caller *to)
 			at->addr - begin);
 }
 
-bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
-	uint64_t word, struct fsn_caller *ret)
+/* Finds the file whose static data a running process has at @addr. False if there is none. */
+static bool callers_data(
+	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
 {
 	const struct proc_map *map = map_before(&proc_of(c, pid, start_ns)->maps, addr);
-	struct code_at at = {};
 
-	at.known = map ? file_of(c, pid, map) : NULL;
-	if (!at.known || !at.known->elf ||
-		!elf_file_head_to_data(at.known->elf, addr - map->head, &at.addr, &at.offset) ||
-		!is_place(&at, word))
+	ret->known = map ? file_of(c, pid, map) : NULL;
+	if (!ret->known || !ret->known->elf ||
+		!elf_file_head_to_data(ret->known->elf, addr - map->head, &ret->addr, &ret->offset))
 		return false;
-	at.file = base_of(map->path);
+	ret->file = base_of(map->path);
+	return true;
+}
+
+static void put_named(const struct code_at *at, bool is_data, struct fsn_caller *to)
+{
+	if (is_data)
+		put_data(at, to);
+	else if (!put_function(at, to))
+		put_place(to->text, sizeof(to->text), at->file, at->offset + 1);
+}
+
+bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, uint64_t word,
+	bool is_data, struct fsn_caller *ret)
+{
+	struct code_at at = {};
+	bool found = is_data ? callers_data(c, pid, start_ns, addr, &at)
+			     : callers_code(c, pid, start_ns, addr - 1, &at);
+
+	if (!found || !is_place(&at, word))
+		return false;
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
-	put_data(&at, ret);
+	put_named(&at, is_data, ret);
 	return true;
 }
 
@@ -420,30 +426,16 @@ static bool place_kept(struct callers *c, const struct group *g, const struct fs
 }
 
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	uint64_t word, struct fsn_caller *ret)
+	uint64_t word, bool is_data, struct fsn_caller *ret)
 {
 	struct fsn_file_name name;
 	struct code_at at;
 
-	if (!place_kept(c, g, called, word, false, &name, &at))
-		return false;
-	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
-	if (!put_function(&at, ret))
-		put_place(ret->text, sizeof(ret->text), name.part[0], at.offset + 1);
-	return true;
-}
-
-bool callers_name_data_kept(struct callers *c, const struct group *g,
-	const struct fsn_called *called, uint64_t word, struct fsn_caller *ret)
-{
-	struct fsn_file_name name;
-	struct code_at at;
-
-	if (!place_kept(c, g, called, word, true, &name, &at) || !at.known)
+	if (!place_kept(c, g, called, word, is_data, &name, &at) || (is_data && !at.known))
 		return false;
 	at.file = name.part[0];
 	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
-	put_data(&at, ret);
+	put_named(&at, is_data, ret);
 	return true;
 }
 

@@ -154,29 +154,20 @@ struct code_at {
 
 /*
  * Names the code before return address @addr in a running process: "function+0x1f", demangled, or
- * "file+0x1f" without a symbol. Returns false if the process has exited, or the file of place_word()
- * @word is not mapped there; 0: any file.
+ * "file+0x1f" without a symbol. With @is_data, names the static data at @addr: "variable",
+ * "variable+0x10", or "file+0x4010" with an address as in the file's symbol table. Returns false if the
+ * process has exited, if the file of place_word() @word is not mapped there (0: any file), and for other
+ * memory, such as the heap.
  */
 bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, uint64_t word,
-	struct fsn_caller *ret);
+	bool is_data, struct fsn_caller *ret);
 
 /*
- * Names the static data at @addr in the same way: "variable", "variable+0x10", or "file+0x4010" with
- * an address as in the file's symbol table. Returns false for other memory, such as the heap.
- */
-bool callers_name_data(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
-	uint64_t word, struct fsn_caller *ret);
-
-/* Names it from the record of the BPF programs. Returns false also if the file cannot be found. */
-bool callers_name_data_kept(struct callers *c, const struct group *g,
-	const struct fsn_called *called, uint64_t word, struct fsn_caller *ret);
-
-/*
- * Names a caller from the record of the BPF programs; the process may have exited. Returns "file+0x1f",
- * with the recorded file name, if that file cannot be found any more or has changed.
+ * The same from the record of the BPF programs; the process may have exited. If that file cannot be
+ * found any more or has changed, returns "file+0x1f" with the recorded file name, and false for data.
  */
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
-	uint64_t word, struct fsn_caller *ret);
+	uint64_t word, bool is_data, struct fsn_caller *ret);
 
 /*
  * Writes the source line of @addr as " (leak.c:42)", or " (leak.c:42 in get)" if a function is

@@ -562,21 +562,17 @@ static uint64_t place_of(const struct group *g, const struct stats_row *row)
 	return row->key.word[(place_key(g) - 1) * FSN_KEY_WIDE + 1];
 }
 
-static bool name_ended(const struct group *g, const struct table *t, uint32_t i,
+/* Names the caller or lock at @addr, whose process may have exited. */
+static bool name_place(const struct group *g, const struct table *t, uint32_t i,
 	const struct stats_row *row, uint64_t addr)
 {
+	uint64_t word = place_of(g, row);
+	bool is_data = !g->meta.key_caller;
 	struct fsn_called called;
 
-	return called_of(g, i, addr, row->start_ns, &called) &&
-		(g->meta.key_caller ? callers_name_kept : callers_name_data_kept)(
-			t->callers, g, &called, place_of(g, row), &t->places[i]);
-}
-
-static bool name_running(const struct group *g, const struct table *t, const struct stats_row *row,
-	uint64_t addr, struct fsn_caller *place)
-{
-	return (g->meta.key_caller ? callers_name : callers_name_data)(
-		t->callers, row->pid, row->start_ns, addr, place_of(g, row), place);
+	return callers_name(t->callers, row->pid, row->start_ns, addr, word, is_data, &t->places[i]) ||
+		(called_of(g, i, addr, row->start_ns, &called) &&
+			callers_name_kept(t->callers, g, &called, word, is_data, &t->places[i]));
 }
 
 #define LINE_LEN 256
@@ -606,8 +602,7 @@ static void name_caller(const struct group *g, const struct stats_view *view,
 	uint64_t addr = stats_row_word(row, place_key(g) - 1);
 
 	if (place->addr != addr || place->start != row->start_ns) {
-		if (!addr || place_of(g, row) == FSN_PLACE_NONE ||
-			(!name_running(g, t, row, addr, place) && !name_ended(g, t, i, row, addr)))
+		if (!addr || place_of(g, row) == FSN_PLACE_NONE || !name_place(g, t, i, row, addr))
 			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_CALLERS), &i, place, 0);
 	}
