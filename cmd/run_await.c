@@ -249,16 +249,15 @@ static bool await_is_over(const struct await *w)
 
 /* --- who holds ------------------------------------------------------------------------------ */
 
-/* The holder has one target, which counts nothing. */
-static int draft_of_holder(struct await *w, struct err *err)
+/* Makes the draft of group @name, whose only target is CPU samples. */
+static int draft_of_samples(
+	const struct options *o, const char *name, struct draft **ret_draft, struct err *err)
 {
 	static const char *const functions[] = { "cpu:samples" };
-	struct draft_opts opts = { .name = w->name,
-		.functions = functions,
-		.function_cnt = 1,
-		.rules = w->o->attach.draft.rules };
+	const struct draft_opts how = { .name = name, .functions = functions, .function_cnt = 1,
+		.rules = o->attach.draft.rules };
 
-	return draft_new(&opts, &w->draft, err);
+	return draft_new(&how, ret_draft, err);
 }
 
 static int attach_holder(struct await *w, struct err *err)
@@ -275,8 +274,9 @@ static int attach_holder(struct await *w, struct err *err)
 	struct attach_report report;
 	int code = keeper_start(w->o->g->bpffs, w->name, &w->keeper, err);
 
+	/* The holder counts nothing. */
 	if (!code)
-		code = draft_of_holder(w, err);
+		code = draft_of_samples(w->o, w->name, &w->draft, err);
 	if (!code)
 		code = attach_draft(w->draft, &opts, w->fs, &report, err);
 	bpffs_unlock(w->fs);
@@ -435,12 +435,7 @@ struct samples {
 
 static int attach(struct samples *s, struct bpffs *fs, int pids_fd, struct err *err)
 {
-	static const char *const functions[] = { "cpu:samples" };
 	const struct attach_opts *all = &s->o->attach.attach;
-	struct draft_opts how = { .name = s->name,
-		.functions = functions,
-		.function_cnt = 1,
-		.rules = s->o->attach.draft.rules };
 	struct attach_opts opts = { .link = all->link,
 		.filter = all->filter,
 		.children = all->children,
@@ -458,7 +453,7 @@ static int attach(struct samples *s, struct bpffs *fs, int pids_fd, struct err *
 	s->keys.rows = KEYS_USUAL;
 	code = keys_add_stack(&s->keys, err);
 	if (!code)
-		code = draft_new(&how, &s->draft, err);
+		code = draft_of_samples(s->o, s->name, &s->draft, err);
 	if (!code)
 		code = attach_draft(s->draft, &opts, fs, &report, err);
 	bpffs_unlock(fs);

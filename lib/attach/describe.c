@@ -665,7 +665,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		describe_conf(draft, opts, &draft->targets[i], price, mode, &d.confs[i]);
 		d.sheds |= d.confs[i].shed_ns;
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
-		d.typed |= draft->targets[i].kind == &target_user && draft->targets[i].known &&
+		d.typed |= draft->targets[i].kind->in_files && draft->targets[i].known &&
 			draft->targets[i].known->arg_cnt;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 		d.judged |= d.confs[i].judge != FSN_JUDGE_NONE;

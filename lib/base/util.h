@@ -156,9 +156,9 @@ static inline int close_fd(int fd)
 #define ANY_WHERE(cnt, i, cond)                                                               \
 	({                                                                                    \
 		size_t i = 0;                                                                 \
-		while (i < (cnt) && !(cond))                                                  \
-			i++;                                                                  \
-		i < (cnt);                                                                    \
+		while ((i) < (cnt) && !(cond))                                                \
+			(i)++;                                                                \
+		(i) < (cnt);                                                                  \
 	})
 #define ALL_WHERE(cnt, i, cond) (!ANY_WHERE(cnt, i, !(cond)))
 
@@ -166,7 +166,7 @@ static inline int close_fd(int fd)
 #define COUNT_WHERE(cnt, i, cond)                                                             \
 	({                                                                                    \
 		size_t _holds = 0;                                                            \
-		for (size_t i = 0; i < (cnt); i++)                                            \
+		for (size_t i = 0; (i) < (cnt); (i)++)                                        \
 			_holds += (cond) ? 1 : 0;                                             \
 		_holds;                                                                       \
 	})
@@ -175,7 +175,7 @@ static inline int close_fd(int fd)
 #define FIND_WHERE(array, cnt, i, cond)                                                       \
 	({                                                                                    \
 		size_t i = 0;                                                                 \
-		while (i < (cnt) && !(cond))                                                  \
-			i++;                                                                  \
-		i < (cnt) ? &(array)[i] : NULL;                                               \
+		while ((i) < (cnt) && !(cond))                                                \
+			(i)++;                                                                \
+		(i) < (cnt) ? &(array)[i] : NULL;                                             \
 	})
