@@ -75,6 +75,8 @@ struct return_instance {
 } __core;
 
 struct uprobe_task {
+	unsigned long vaddr, xol_vaddr; /* of the instruction that is single-stepped, and of its copy */
+	struct uprobe *active_uprobe;   /* NULL: none is */
 	struct return_instance *return_instances;
 	unsigned int depth; /* length of the list */
 } __core;
@@ -203,6 +205,7 @@ struct task_struct {
 	unsigned long sas_ss_sp; /* sigaltstack() */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
+	unsigned int in_execve : 1;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned long nvcsw, nivcsw; /* voluntary and involuntary context switches */

@@ -94,6 +94,16 @@ static __always_inline struct walk *walk_claim(void)
 	return NULL;
 }
 
+static __always_inline void walk_release(struct walk *w)
+{
+#if defined(__TARGET_ARCH_x86)
+	asm volatile("" ::: "memory"); /* stores are executed in program order */
+	*(volatile __u32 *)&w->busy = 0;
+#else
+	(void)__sync_lock_test_and_set(&w->busy, 0);
+#endif
+}
+
 /* Starts a walk at the given registers. */
 static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
@@ -325,7 +335,7 @@ static __always_inline __u32 walk_finish(struct walk *w, int end)
 		number = cold_keep(w);
 	if (!number)
 		number = stack_find(w, end);
-	(void)__sync_lock_test_and_set(&w->busy, 0);
+	walk_release(w);
 	return number;
 }
 
@@ -397,6 +407,28 @@ __noinline __u32 stack_of_end(__u64 where)
 /* --- stacks of threads -------------------------------------------------------------- */
 
 /*
+ * The kernel executes a probed instruction, or the end of a return probe, in a page of its own: continues
+ * at the instruction's place, or in the caller.
+ */
+static __noinline int walk_from_probe(struct walk *w)
+{
+	struct uprobe_task *utask = bpf_get_current_task_btf()->utask;
+	__u64 place = WALK_PLACE(w), stack = 0;
+	struct return_instance *ri;
+
+	if (utask && utask->active_uprobe) {
+		w->pc += utask->vaddr - utask->xol_vaddr;
+	} else if (!walk_return(w, place)) {
+		/* A system call there has registers on the stack. */
+		ri = (void *)w->instance;
+		bpf_core_read(&stack, sizeof(stack), &ri->stack);
+		w->sp += stack - place;
+		w->exact = 0;
+	}
+	return 0;
+}
+
+/*
  * Walks the user stack, with @user, after @bytes of kernel frames in the claimed @w. Returns as
  * stack_of_call().
  */
@@ -414,6 +446,8 @@ __noinline __u32 walk_thread(struct walk *w, __u32 bytes, bool user)
 	walk_kernel(w, bytes / 8);
 	if (task->mm && user)
 		end = 0;
+	if (w->pc - w->trampoline < 4096)
+		walk_from_probe(w);
 	return walk_finish(w, end);
 }
 
@@ -535,7 +569,7 @@ __noinline __u64 cold_walk(__u32 i)
 		if (!page)
 			stack->instead = stack_find(w, end);
 	}
-	(void)__sync_lock_test_and_set(&w->busy, 0);
+	walk_release(w);
 	return page;
 }
 
@@ -606,7 +640,7 @@ static __always_inline void cold_send(void)
 	struct work *work;
 	__u64 left;
 
-	if (!fsn_cold)
+	if (!fsn_cold || !READ(ctl.cold_stacks))
 		return;
 	for (__u32 n = 0; n < FSN_COLD_LEFT; n++) {
 		left = READ(ctl.cold[n]);

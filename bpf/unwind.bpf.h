@@ -694,6 +694,14 @@ static __always_inline void eval_count(struct walk *w)
 		w->py.place[w->py.shown++ & FSN_FRAMES_MAX] = w->cnt - 1;
 }
 
+/* True if the memory that the registers belong to may be gone: execve(2) has replaced it. */
+static __always_inline bool is_in_exec(const struct walk *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return w->cnt && w->cnt == w->start.cnt && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
 /* Stores one frame and moves to its caller. Returns 0 or the enum fsn_walk_end. */
 static __always_inline int walk_frame(struct walk *w)
 {
@@ -715,7 +723,7 @@ static __always_inline int walk_frame(struct walk *w)
 		if (!rule_known(w, w->at)) {
 			end = frame_find(w, w->at);
 			if (end < 0)
-				return -end;
+				return end == -FSN_WALK_NOWHERE && is_in_exec(w) ? FSN_WALK_OUTERMOST : -end;
 			if (fsn_cfi && w->cfi.step)
 				return 0;
 		}

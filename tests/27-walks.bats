@@ -176,3 +176,40 @@ is_cut() {
 		fsn detach st
 	done
 }
+
+# The kernel executes the instruction, and the end of a return probe, in a page of its own.
+@test "stacks: samples of a program with probes are complete" {
+	need_arch x86_64
+	need_tool cc
+	local own=$BATS_TEST_TMPDIR/own how
+	cc -O2 -fomit-frame-pointer -o "$own" -x c - <<-'END'
+		#include <stdio.h>
+		__attribute__((noinline)) int hot(int a) { __asm__ volatile(""); return a + 1; }
+		__attribute__((noinline)) int outer(int a) { for (int i = 0; i < 1000; i++) a += hot(i); return a; }
+		int main(void)
+		{
+			volatile int sum = 0;
+			puts("ready");
+			fflush(stdout);
+			for (;;)
+				sum += outer(sum);
+		}
+	END
+	for how in ret return; do
+		fsn attach hot hot --lib "$own" --probe exit="$how" --overhead none
+		start_bg own "$own"
+		wait_line own ready
+		fsn run cpu -p "$(bg_pid own)" --rate 999 -d 2 --json
+		assert_json '.[0].health.stacks | .outermost > 20 and .outermost > 0.9 * ([.[]] | add)' true
+		stop_bg own
+		fsn detach hot
+	done
+}
+
+# After execve(2) has replaced the memory, and before it has set the registers.
+@test "stacks: a process that executes another program has kernel frames alone" {
+	fsn run t:task:task_rename --by stack --json --output "$BATS_TEST_TMPDIR/doc" -- sh -c 'exec true'
+	output=$(<"$BATS_TEST_TMPDIR/doc")
+	assert_json '[.[0].functions[].rows[].key.stack | [.end, any(.frames[]; .name == "begin_new_exec_[k]")]] | unique' \
+		'[["outermost",true]]'
+}
