@@ -14,6 +14,7 @@
 #include "internal.h"
 #include "kernel/trace.h"
 #include "proc/proc.h"
+#include "show/stacks.h"
 #include "show/text.h"
 
 #define TRIES    20        /* until a thread stays where it is, or gets a CPU */
@@ -75,19 +76,23 @@ static void add_source_text(struct out *o, const struct thread_frame *f)
 	out_char(o, ')');
 }
 
+static void add_frame_text(struct out *o, const struct thread_frame *f)
+{
+	const char *text = f->text ? f->text : f->name;
+
+	out_escaped(o, text, strlen(text));
+	if (f->is_source)
+		add_source_text(o, f);
+	out_char(o, '\n');
+}
+
 void thread_stack_text(struct out *o, const struct thread_stack *stack)
 {
 	const struct stack end = { .end = stack->end };
 
 	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
-		const struct thread_frame *f = &stack->frames[i];
-		const char *text = f->text ? f->text : f->name;
-
 		out_str(o, "    ");
-		out_escaped(o, text, strlen(text));
-		if (f->is_source)
-			add_source_text(o, f);
-		out_char(o, '\n');
+		add_frame_text(o, &stack->frames[i]);
 	}
 	if (stack->frames && stack_cut(&end))
 		out_printf(o, "    %s\n", stack_cut(&end));
@@ -102,7 +107,7 @@ struct thread {
 	const char *call;  /* the system call's name; NULL: none, or not known */
 	struct out kernel; /* names of its frames in the kernel, each with a newline */
 	struct out does;   /* "waits in futex" */
-	struct out stack;  /* a line for each frame, for readers */
+	struct out stack;  /* a line for each frame, for readers; with --format the outermost first */
 	uint64_t slept_ns; /* 0: not known */
 	bool unknown; /* where it runs */
 	bool told;
@@ -203,6 +208,27 @@ static void kernel_text(struct out *o, const struct out *kernel)
 	}
 }
 
+/* "worker\n_start\nmain\nread\npipe_read_[k]\n" */
+static void add_folded(struct thread *t, const struct thread_stack *stack)
+{
+	const struct stack end = { .end = stack->end };
+	const char *cut = stack->frames ? stack_cut(&end) : stack->runs ? "[runs]" : NULL;
+	struct out *o = &t->stack;
+
+	out_escaped(o, t->comm, strlen(t->comm));
+	out_char(o, '\n');
+	if (cut)
+		out_printf(o, "%s\n", cut);
+	for (size_t i = stack->frames ? stack->cnt : 0; i--;)
+		add_frame_text(o, &stack->frames[i]);
+	for (size_t begin, len = t->kernel.len; len; len = begin) {
+		for (begin = len - 1; begin && t->kernel.buf[begin - 1] != '\n'; begin--)
+			;
+		out_mem(o, t->kernel.buf + begin, len - 1 - begin);
+		out_str(o, "_[k]\n");
+	}
+}
+
 /*
  * Reads state and stack of @t; one that runs may go to sleep in a moment. Adds the duration of further
  * tries to *@retry_ns. -ESRCH if it has ended.
@@ -245,6 +271,10 @@ static int read_thread(const struct options *o, pid_t pid, struct thread_stacks 
 		t->call = syscall_name(SYSCALL_NATIVE, (unsigned int)t->blocked.number);
 	if (doc) {
 		thread_json(doc, o, pid, t, &stack);
+		return 0;
+	}
+	if (o->list.format) {
+		add_folded(t, &stack);
 		return 0;
 	}
 	wait_text(&t->does, pid, t);
@@ -312,6 +342,46 @@ static void print_alike(struct thread *threads, size_t cnt, size_t first)
 	fwrite(o.buf, 1, o.len, stdout);
 }
 
+/* Prints each different stack with the number of its threads; or a flame graph, also of their times. */
+static void print_stacks(const struct options *o, pid_t pid, struct thread *threads, size_t cnt)
+{
+	struct trie trie = {};
+	char title[32];
+
+	for (size_t i = 0; i < cnt; i++) {
+		struct stats_row row = { .n = { .calls = 1, .returns = 1, .total_ns = threads[i].slept_ns } };
+		struct out *stack = &threads[i].stack;
+		uint32_t at = NO_NODE;
+		size_t alike = 1;
+
+		if (threads[i].told)
+			continue;
+		for (size_t k = i + 1; o->list.format == STACK_FOLDED && k < cnt; k++) {
+			if (threads[k].told || !is_same(stack, &threads[k].stack))
+				continue;
+			threads[k].told = true;
+			alike++;
+		}
+		for (size_t begin = 0, end; begin < stack->len; begin = end + 1) {
+			for (end = begin; stack->buf[end] != '\n'; end++)
+				if (stack->buf[end] == ';')
+					stack->buf[end] = ':';
+			stack->buf[end] = '\0';
+			if (o->list.format == STACK_FLAME)
+				trie_pass(&trie, &at, stack->buf + begin, &row, NULL);
+			else
+				printf(begin ? ";%s" : "%s", stack->buf + begin);
+		}
+		if (o->list.format == STACK_FOLDED)
+			printf(" %zu\n", alike);
+	}
+	snprintf(title, sizeof(title), "stack %d", pid);
+	if (o->list.format == STACK_FLAME)
+		print_flame_threads(&trie, title, stdout);
+	trie_done(&trie);
+	fflush(stdout);
+}
+
 static int stack_number(const struct options *o, const char *word, pid_t *ret_number)
 {
 	char *end;
@@ -356,7 +426,7 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 	}
 	if (doc)
 		return json_print(TAKE_PTR(doc));
-	for (size_t i = 0; i < cnt; i++) {
+	for (size_t i = 0; i < cnt && !o->list.format; i++) {
 		if (threads[i].told)
 			continue;
 		running += threads[i].unknown;
@@ -364,6 +434,8 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 			putchar('\n');
 		print_alike(threads, cnt, i);
 	}
+	if (o->list.format)
+		print_stacks(o, pid, threads, cnt);
 	fflush(stdout);
 	if (thread_stacks_nameless(stacks))
 		cmd_note(o->g, "%s", text_jit(thread_stacks_nameless(stacks), hint));

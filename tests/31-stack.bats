@@ -198,6 +198,23 @@ alternate() { # US
 	assert_stderr "funcsnoop stack: 1 thread runs: 'funcsnoop run cpu -p $pid -d 1 --by stack' shows where"
 }
 
+@test "stack: --format has the threads by stack, as lines or as a flame graph" {
+	local page=$BATS_TEST_TMPDIR/page.html
+
+	fsn stack "$pid" --format folded
+	assert_output_match '^waiter;([a-z0-9_]+;)*lock_want;[a-z0-9_;]+ 3$'
+	assert_output_match '^reader;([a-z0-9_]+;)*lock_read;read 1$'
+	fsn stack "$pid" --format folded -v
+	assert_output_match '^reader;([a-z0-9_]+;)*lock_read;read;.*_\[k\] 1$'
+	"$FUNCSNOOP" stack "$pid" --format flame >"$page"
+	output=$(sed -n 's/^const data = \(.*\);$/\1/p' "$page")
+	assert_json '[.title, .figures[0].name, .root[1]]' "[\"stack $pid\",\"threads\",7]"
+	assert_json '.names as $names | [.root | .. | arrays | select(length > 3 and (.[0] | type) == "number")
+		| select($names[.[0]] == "lock_want")[1]]' '[3]'
+	fsn -s 2 stack "$pid" --format flame --json
+	assert_stderr_match '^funcsnoop stack: --format cannot be combined with --json$'
+}
+
 @test "stack: --lines adds lines of the source" {
 	fsn stack "$pid" --lines
 	assert_output_match '^    lock_read \(locks.c:[0-9]+\)$'

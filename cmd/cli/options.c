@@ -589,6 +589,8 @@ const struct option_row option_table[] = {
 	{ "lines", 0, ON_LIST, 0, NULL, "Add source lines to stacks and callers",
 		read_flag, AT(list.lines) },
 
+	{ "format", 0, ON_STACK, 0, "FORMAT", "Print threads by stack as %s",
+		read_choice, AT(list.format), .min = STACK_FOLDED, .values = "folded|flame" },
 	{ "lines", 0, ON_STACK, 0, NULL, "Print source lines and inlined functions",
 		read_flag, AT(list.lines) },
 	{ "verbose", 'v', ON_STACK, 0, NULL, "Print the kernel's frames, too",
@@ -716,6 +718,7 @@ const struct option_rule option_rules[] = {
 		"--show tree cannot be combined with --without nesting" },
 	{ ON_ATTACH, NEEDS, "children", "pid", "--children needs --pid: whose?" },
 	{ ON_ATTACH, NEEDS, "verbose", "dry-run", "--verbose goes with --dry-run" },
+	{ ON_STACK, EXCLUDES, "format", "json", "--format cannot be combined with --json" },
 	{ ON_RUN, EXCLUDES, "stream", "interval|watch",
 		"--stream excludes --interval and --watch" },
 	{ SHOW, EXCLUDES, "watch", "format|json|pretty|output|save|diff|reset|fail-if",

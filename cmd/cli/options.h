@@ -56,6 +56,7 @@ struct stream_options {
 
 struct list_options {
 	bool verbose, types, all, stacks, lines;
+	enum { STACK_TEXT, STACK_FOLDED, STACK_FLAME } format;
 	uint64_t older_ns;  /* minimum age of calls and allocations */
 	uint64_t min_bytes; /* only rows of at least this many bytes */
 	size_t top;         /* rows of each group; 0: no limit */

@@ -286,24 +286,31 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 	}
 }
 
+static const char *host_and_time(time_t seconds, char to[128])
+{
+	struct utsname host;
+	char at[32];
+	struct tm tm;
+
+	if (uname(&host))
+		*host.nodename = '\0';
+	strftime(at, sizeof(at), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&seconds, &tm));
+	snprintf(to, 128, "%s, %s", host.nodename, at);
+	return to;
+}
+
 /* The host, the time of the reading, its duration, and the command that has attached the group. */
 static void put_about(const struct report *r, FILE *f)
 {
 	const struct report_group *rg = &r->group[0];
 	_cleanup_asked_ struct asked asked = {};
-	time_t seconds = r->time_ns / 1000000000;
 	uint64_t ns = r->interval_ns;
-	char at[32];
 	struct out text = {};
-	struct utsname host;
-	struct tm tm;
+	char host[128];
 
-	if (uname(&host))
-		*host.nodename = '\0';
 	if (!ns && r->time_ns > rg->s->since_ns)
 		ns = r->time_ns - rg->s->since_ns;
-	strftime(at, sizeof(at), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&seconds, &tm));
-	out_printf(&text, "%s, %s, %.1f s", host.nodename, at, ns / 1e9);
+	out_printf(&text, "%s, %.1f s", host_and_time(r->time_ns / 1000000000, host), ns / 1e9);
 	if (r->cnt == 1 && !asked_read(rg->s->group, &asked) && asked.argv_bytes) {
 		out_char(&text, ':');
 		for (const char *p = asked.argv; p < asked.argv + asked.argv_bytes; p += strlen(p) + 1)
@@ -422,6 +429,30 @@ int print_flame(const struct report *r, FILE *f)
 	fwrite(at, 1, flame_page_end - at, f);
 	stackless_notes(r);
 	return 0;
+}
+
+void print_flame_threads(struct trie *t, const char *title, FILE *f)
+{
+	const char *at = strstr(flame_page_start, FLAME_DATA);
+	uint32_t first = trie_order(t, FIGURE_CALLS);
+	struct stats_row all = {};
+	char about[128];
+
+	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next)
+		stats_row_add(&all, &t->nodes[i].row);
+	fwrite(flame_page_start, 1, at - flame_page_start, f);
+	fputs("{\"title\":", f);
+	put_string(f, title);
+	fputs(",\"about\":", f);
+	put_string(f, host_and_time(time(NULL), about));
+	put_figures(t, "threads", FIGURE_CALLS, f);
+	put_names(t, f);
+	fputs("\"root\":", f);
+	put_values(t, f, 0, &all, NULL);
+	put_nodes(t, first, f);
+	fputs("]]}", f);
+	at += sizeof(FLAME_DATA) - 1;
+	fwrite(at, 1, flame_page_end - at, f);
 }
 
 /* --- pprof: profile.proto, not compressed --------------------------------------------------- */

@@ -35,6 +35,9 @@ struct trie {
 
 void trie_done(struct trie *t);
 
+/* Writes a page with @t, whose calls are threads. */
+void print_flame_threads(struct trie *t, const char *title, FILE *f);
+
 /* The node @name under @up, a new one where there is none. */
 struct node *trie_enter(struct trie *t, uint32_t up, const char *name);
 
