@@ -550,6 +550,8 @@ void options_done(struct options *o)
 {
 	attach_options_done(&o->attach);
 	saved_free(o->stats.before);
+	for (size_t i = 0; i < o->stats.check_cnt; i++)
+		free(o->stats.checks[i].noted);
 	free(o->stats.checks);
 	free(o->stats.by);
 	free(o->stats.by_text);

@@ -383,13 +383,25 @@ static bool check_by_keys(const struct globals *g, const struct check *c, bool d
 	return held;
 }
 
-/* Notes, once for each condition, that it is about a time that is not measured. */
+/* True if @name is a line of @lines. */
+static bool has_line(const char *lines, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = lines; at && *at; at = strchr(at, '\n') + 1)
+		if (!strncmp(at, name, len) && at[len] == '\n')
+			return true;
+	return false;
+}
+
+/* Notes, once for each condition and group, that it is about a time that is not measured. */
 static void note_unknown(const struct globals *g, struct check *c, const struct saved_group *after)
 {
 	const char *first = NULL;
+	char *noted = c->noted;
 	size_t more = 0;
 
-	if (c->noted || figures[c->figure].unit != UNIT_NS)
+	if (figures[c->figure].unit != UNIT_NS || has_line(noted, after->name))
 		return;
 	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *f = &after->funcs[i];
@@ -401,9 +413,10 @@ static void note_unknown(const struct globals *g, struct check *c, const struct 
 		else
 			first = f->name;
 	}
-	c->noted = first;
 	if (!first)
 		return;
+	c->noted = xasprintf("%s%s\n", noted ? noted : "", after->name);
+	free(noted);
 	if (more)
 		cmd_note(g, "--fail-if '%s' does not judge '%s' and %zu more: they have no %s",
 			c->text, first, more, figures[c->figure].word);

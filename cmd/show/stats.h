@@ -269,7 +269,7 @@ struct check {
 	bool relative; /* percent: with --diff of growth, otherwise of time */
 	double percent;
 	uint64_t value;
-	bool noted; /* that functions have been called whose figure is not known */
+	char *noted; /* groups that have called functions whose figure is not known, each with a newline */
 };
 
 /* True if a percentage without --diff is a share of call time: "queued>5%". */
