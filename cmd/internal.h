@@ -168,6 +168,23 @@ char *samples_group(struct samples *s);
 /* Prints a flat profile of the functions of programs. Returns the exit status. */
 int samples_show(struct samples *s);
 
+/* --- run_why.c: where the time of a summary's threads went --------------------------------------- */
+
+/* Of some processes, since each started. */
+struct why_counts {
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint64_t cpu_ns, minor, major; /* CPU time, page faults */
+	size_t threads; /* 0: not known */
+};
+
+/* Returns false if a process has exited. The second one is for COMMAND after its exit. */
+bool why_count(const pid_t *pids, size_t cnt, struct why_counts *ret);
+bool why_count_command(pid_t pid, struct why_counts *ret);
+
+/* Prints it, from the documents of cpu, off-cpu and run-queue, unless one cannot be read. */
+void why_print(const struct why_counts *from, const struct why_counts *to, int cpu_fd, int off_fd,
+	int queue_fd);
+
 /* --- list_records.c --------------------------------------------------------------------------- */
 
 /*

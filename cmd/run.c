@@ -25,18 +25,21 @@
 #define ROWS "10"
 
 static const struct part {
-	const char *title;
+	const char *title; /* NULL: only its document is used */
 	const char *args[8]; /* after `run` */
 } parts[] = {
 	{ "On CPU: functions, by samples", { "cpu", "--by", "flat", "--top", ROWS } },
 	{ "Off CPU: where threads waited",
 		{ "off-cpu", "--by", "stack", "--top", ROWS } },
+	{ NULL, { "run-queue", "--by", "waker" } },
 	{ "System calls, by time", { "syscalls", "--top", ROWS } },
 };
+enum { CPU, OFF_CPU, RUN_QUEUE };
 
 struct running {
 	pid_t pid;
-	int out_fd, ready_fd; /* -1: not open; .ready_fd has a byte when the part is attached */
+	/* -1: not open; .ready_fd has a byte when the part is attached */
+	int out_fd, document_fd, ready_fd;
 };
 
 static volatile sig_atomic_t told; /* the signal that is to end the parts */
@@ -47,12 +50,12 @@ static void note_signal(int signal)
 }
 
 /* Returns the command line of @part for the processes of @o. The caller frees it. */
-static char **line_of(const struct options *o, const struct part *part, int ready_fd,
+static char **line_of(const struct options *o, const struct part *part, int ready_fd, int document_fd,
 	char (*numbers)[16])
 {
 	const pid_t *pids = o->attach.pids.of;
 	size_t cnt = o->attach.pids.cnt, at = 0;
-	char **argv = xcalloc(22 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
+	char **argv = xcalloc(24 + ARRAY_SIZE(part->args) + 2 * cnt, sizeof(char *));
 
 	argv[at++] = (char *)"funcsnoop";
 	if (o->g->bpffs) {
@@ -78,6 +81,9 @@ static char **line_of(const struct options *o, const struct part *part, int read
 	snprintf(numbers[cnt + 1], sizeof(numbers[cnt]), "%d", ready_fd);
 	argv[at++] = (char *)"--ready-fd";
 	argv[at++] = numbers[cnt + 1];
+	snprintf(numbers[cnt + 3], sizeof(numbers[cnt]), "%d", document_fd);
+	argv[at++] = (char *)"--document-fd";
+	argv[at++] = numbers[cnt + 3];
 	if (text_width()) {
 		snprintf(numbers[cnt + 2], sizeof(numbers[cnt]), "%u", text_width());
 		argv[at++] = (char *)"--width";
@@ -90,17 +96,18 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	struct err *err)
 {
 	_cleanup_free_ char (*numbers)[16] =
-		xcalloc(o->attach.pids.cnt + 3, sizeof(*numbers));
+		xcalloc(o->attach.pids.cnt + 4, sizeof(*numbers));
 	int ready[2] = { -1, -1 }; /* ours, that of the part */
 	sigset_t ends, before;
 	pid_t parent = getpid();
 	char **argv;
 
 	ret_running->out_fd = memfd_create("funcsnoop", MFD_CLOEXEC);
-	if (ret_running->out_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready))
+	ret_running->document_fd = memfd_create("funcsnoop", MFD_CLOEXEC);
+	if (ret_running->out_fd < 0 || ret_running->document_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready))
 		return err_sys(err, -errno, "cannot run a part of the summary");
 	ret_running->ready_fd = ready[0];
-	argv = line_of(o, part, ready[1], numbers);
+	argv = line_of(o, part, ready[1], ret_running->document_fd, numbers);
 	fflush(NULL);
 	/* A signal that ends the part must not go to this program's handler before execv(). */
 	sigemptyset(&ends);
@@ -117,6 +124,7 @@ static int start(const struct options *o, const struct part *part, struct runnin
 			_exit(EXIT_FAILED);
 		dup2(ret_running->out_fd, STDOUT_FILENO);
 		fcntl(ready[1], F_SETFD, 0);
+		fcntl(ret_running->document_fd, F_SETFD, 0);
 		execv("/proc/self/exe", argv);
 		_exit(EXIT_FAILED);
 	}
@@ -191,25 +199,56 @@ static int look_for_ended(struct running *running, size_t cnt, size_t *ret_left)
 	return status;
 }
 
+/* CPU time and page faults at the start and the end of the summary. */
+struct why {
+	struct why_counts from, to;
+	bool is_known, is_over;
+};
+
+static void begin_counts(const struct options *o, struct why *why)
+{
+	*why = (struct why) { .is_known = !o->attach.attach.children || o->command };
+	if (!why->is_known || !why_count(o->attach.pids.of, o->attach.pids.cnt, &why->from))
+		why->is_known = false;
+	if (o->command)
+		why->from.threads = 0;
+}
+
+static void end_counts(const struct options *o, const struct started *child, struct why *why)
+{
+	why->is_over = true;
+	if (why->is_known)
+		why->is_known = child->pid && started_ended(child)
+			? why_count_command(child->pid, &why->to)
+			: why_count(o->attach.pids.of, o->attach.pids.cnt, &why->to);
+}
+
 /*
  * Waits until all parts have ended, and returns as look_for_ended(). A signal, the exit of @child
  * and the first part that fails end the others. A terminal's Ctrl-C also reaches the parts directly.
  */
-static int wait_for(struct running *running, size_t cnt, const struct started *child)
+static int wait_for(const struct options *o, struct running *running, size_t cnt,
+	const struct started *child, struct why *why)
 {
 	struct pollfd p = { .fd = child->fd, .events = POLLIN };
+	uint64_t end_ns = o->duration_ns ? why->from.at_ns + o->duration_ns : UINT64_MAX, now;
 	int status = 0, one;
 	bool ended = false;
 
 	for (size_t left = cnt; left;) {
+		bool over = told || (child->pid && started_ended(child));
+
+		if (!why->is_over && (over || clock_ns(CLOCK_MONOTONIC) >= end_ns))
+			end_counts(o, child, why);
 		one = look_for_ended(running, cnt, &left);
 		status = status ? status : one;
-		if (left && !ended && (status || told || (child->pid && started_ended(child)))) {
+		if (left && !ended && (status || over)) {
 			ended = true;
 			end_all(running, cnt);
 		}
+		now = clock_ns(CLOCK_MONOTONIC);
 		if (left)
-			poll(&p, child->pid && !ended, 20);
+			poll(&p, child->pid && !ended, end_ns > now && end_ns - now < 20000000 ? (end_ns - now) / 1000000 : 20);
 	}
 	return status;
 }
@@ -219,6 +258,8 @@ static void print_part(const struct part *part, const struct running *running)
 	char buf[4096];
 	ssize_t n;
 
+	if (!part->title)
+		return;
 	printf("\n%s\n", part->title);
 	lseek(running->out_fd, 0, SEEK_SET);
 	while ((n = read(running->out_fd, buf, sizeof(buf))) > 0)
@@ -297,19 +338,20 @@ static int fail(const struct options *o, const struct err *err)
  * part or COMMAND could not be started.
  */
 static int run_parts(struct options *o, struct running *running, struct started *child,
-	struct err *err)
+	struct why *why, struct err *err)
 {
 	bool ready;
 	int code = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		running[i] = (struct running) { .out_fd = -1, .ready_fd = -1 };
+		running[i] = (struct running) { .out_fd = -1, .document_fd = -1, .ready_fd = -1 };
 	for (size_t i = 0; !code && i < ARRAY_SIZE(parts); i++)
 		code = start(o, &parts[i], &running[i], err);
 	if (code)
 		end_all(running, ARRAY_SIZE(parts));
 	ready = !code && are_ready(running, ARRAY_SIZE(parts));
 	let_go(running, ARRAY_SIZE(parts), ready);
+	begin_counts(o, why);
 	if (ready)
 		tell_counting(o);
 	if (child->pid && ready) {
@@ -317,7 +359,7 @@ static int run_parts(struct options *o, struct running *running, struct started 
 		if (started_go(child, err))
 			started_ended(child);
 	}
-	return wait_for(running, ARRAY_SIZE(parts), child);
+	return wait_for(o, running, ARRAY_SIZE(parts), child, why);
 }
 
 /* Summarizes the activity of --pid or COMMAND if no group is given. */
@@ -328,6 +370,7 @@ static int run_summary(struct options *o)
 	_cleanup_started_ struct started child = STARTED_NONE;
 	struct idle *idle = NULL;
 	struct err err = {};
+	struct why why = {};
 	int status, ended = 0;
 
 	signal(SIGCHLD, SIG_DFL);
@@ -338,18 +381,22 @@ static int run_summary(struct options *o)
 	sigaction(SIGINT, &action, &before[0]);
 	sigaction(SIGTERM, &action, &before[1]);
 	if (!o->command || o->duration_ns)
-		cmd_note(o->g, "attaching the probes of three groups");
+		cmd_note(o->g, "attaching the probes of four groups");
 	if (!o->command) {
 		print_processes(o);
 		idle = idle_new(o->attach.pids.of, o->attach.pids.cnt);
 	}
-	status = run_parts(o, running, &child, &err);
+	status = run_parts(o, running, &child, &why, &err);
 	sigaction(SIGINT, &before[0], NULL);
 	sigaction(SIGTERM, &before[1], NULL);
+	if (!status && !err.code && why.is_known)
+		why_print(&why.from, &why.to, running[CPU].document_fd, running[OFF_CPU].document_fd,
+			running[RUN_QUEUE].document_fd);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (!status && !err.code)
 			print_part(&parts[i], &running[i]);
 		close_fd(running[i].out_fd);
+		close_fd(running[i].document_fd);
 	}
 	fflush(stdout);
 	if (!status && !err.code)

@@ -654,6 +654,19 @@ static bool thread_told(const struct slot_call *calls, size_t i)
 	return ANY_WHERE(i, k, calls[k].tid == calls[i].tid);
 }
 
+/* Writes the document of the tables for the summary that this run is a part of. */
+static void write_document(const struct options *o)
+{
+	struct stats_options stats = o->stats;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%u", o->document_fd);
+	stats.format = stats_format_find("json");
+	stats.output = path;
+	stats.choice.top = 0;
+	stats_options_run(&stats);
+}
+
 /* Each document is then of one moment, although its maps are read one after another. */
 static void stop_groups(const struct session *s)
 {
@@ -789,6 +802,8 @@ static int look(struct session *s)
 	if (s->samples)
 		samples_show(s->samples);
 	table = stats_options_run(&o->stats);
+	if (o->document_fd)
+		write_document(o);
 	status = await_over(s, status);
 	tell_lost_children(s);
 	run_tell_idle(s->o->g, s->idle);

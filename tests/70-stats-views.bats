@@ -25,7 +25,7 @@ attach_fix() { # FUNCTION...
 	capture "$FIX/call" fail 1
 	fsn stats k --fail-if 'max[comm=call]>0ns'
 	assert_stderr_match "does not judge 'fix_fail': it has no max$"
-	# Of each group.
+	# Each group has a note.
 	fsn stats g k --fail-if 'max>0ns'
 	assert_eq "$(sed 's/.*judge //' <<<"$stderr")" "'fix_add' and 1 more: they have no max
 'fix_fail': it has no max"

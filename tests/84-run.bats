@@ -59,7 +59,7 @@ start_run() { # NAME ARG...: until it counts
 	wait_ready w
 	start_bg r "$FUNCSNOOP" run -p "$(bg_pid w)"
 	poll_until -t 60 grep -qx 'funcsnoop run: counting until Ctrl-C' "$(bg_err r)"
-	three_groups
+	four_groups
 	tell w
 	wait_line -t 60 w '^done'
 	stop_bg -INT r
@@ -73,8 +73,79 @@ start_run() { # NAME ARG...: until it counts
 	holds_only ""
 }
 
-three_groups() {
-	[[ $("$FUNCSNOOP" list --json | jq -r '.[].name' | sed 's/-[0-9]*$//' | sort | xargs) == "cpu off-cpu syscalls" ]]
+four_groups() {
+	[[ $("$FUNCSNOOP" list --json | jq -r '.[].name' | sed 's/-[0-9]*$//' | sort | xargs) == "cpu off-cpu run-queue syscalls" ]]
+}
+
+# The truth is the program's own clocks. A woken thread that has no CPU yet is still asleep for it.
+@test "run: a summary says where the time went, and that adds up to the time of the thread" {
+	need_tool cc
+	cd "$BATS_TEST_TMPDIR"
+	cat >why.c <<-'END'
+		#include <poll.h>
+		#include <stdio.h>
+		#include <time.h>
+		#include <unistd.h>
+
+		static long us(clockid_t c)
+		{
+			struct timespec t;
+
+			clock_gettime(c, &t);
+			return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+		}
+
+		int main(int argc, char **argv)
+		{
+			long start = us(CLOCK_MONOTONIC), slept = 0, polled = 0, at;
+
+			for (int i = 0; i < 10; i++) {
+				for (at = us(CLOCK_THREAD_CPUTIME_ID); us(CLOCK_THREAD_CPUTIME_ID) - at < 40000;)
+					;
+				at = us(CLOCK_MONOTONIC);
+				usleep(60000);
+				slept += us(CLOCK_MONOTONIC) - at;
+				at = us(CLOCK_MONOTONIC);
+				poll(NULL, 0, 30);
+				polled += us(CLOCK_MONOTONIC) - at;
+			}
+			printf("%ld %ld %ld %ld\n", us(CLOCK_MONOTONIC) - start, us(CLOCK_THREAD_CPUTIME_ID), slept, polled);
+			return 0;
+		}
+	END
+	cc -O1 -o why why.c
+	cat >why.awk <<-'END'
+		function us(n, unit) { return n * (unit == "s" ? 1e6 : unit == "ms" ? 1e3 : unit == "us" ? 1 : 1e-3) }
+		function near(a, b, by, what) { if (a < b * (1 - by) || a > b * (1 + by)) { print what, a, b; bad = 1 } }
+		FILENAME ~ /out$/ { wall = $1; cpu = $2; slept = $3; polled = $4; next }
+		/^Where the time went:/ { all = us($5, $6); elapsed = us($10, $11) }
+		/^ *[0-9.]+ %  / { sum += us($3, $4); seen++ }
+		/ on a CPU/ { on = us($3, $4) }
+		/\(sleep\)/ { sleep = us($3, $4) }
+		/\(poll, / { events = us($3, $4) }
+		END {
+			near(sum, all, 0.02, "sum"); near(all, wall, 0.02, "all"); near(elapsed, wall, 0.05, "elapsed")
+			near(on, cpu, 0.05, "CPU"); near(sleep, slept, 0.08, "sleep"); near(events, polled, 0.08, "events")
+			exit bad
+		}
+	END
+	# A busy machine can delay what is measured between two clocks.
+	for _ in 1 2 3; do
+		fsn run -- ./why
+		capture -s any awk -f why.awk "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/.err"
+		[[ $status != 0 ]] || break
+	done
+	assert_eq "$status" 0
+	fsn run -- ./why
+	assert_stderr_match '; 100 % in main > usleep'
+	assert_stderr_match '^page faults: [0-9]+, of which [0-9]+ read from a disk$'
+	# A thread that waits all the time has no wait that is seen.
+	start_bg w "$FIX/call" --wait add 1
+	wait_ready w
+	fsn run -p "$(bg_pid w)" -d 300ms
+	assert_output_match '^100\.0 % +[0-9]+ ms  in waits that began before, or continue$'
+	tell w
+	wait_bg w
 }
 
 @test "run: says that calls are counted before the attach, and how long a summary lasts" {
@@ -87,7 +158,7 @@ three_groups() {
 	fsn run "$own:execute_command" -p "$(bg_pid w)" -d 100ms
 	refute_stderr_match 'counting calls of'
 	fsn run -p "$(bg_pid w)" -d 100ms
-	assert_stderr_match '^funcsnoop run: attaching the probes of three groups$'
+	assert_stderr_match '^funcsnoop run: attaching the probes of four groups$'
 	assert_stderr_match '^funcsnoop run: counting for 100 ms$'
 	tell w
 	wait_bg w
@@ -997,10 +1068,10 @@ counts_no_more() { # GROUP
 	need_bpf
 	start_bg r "$FUNCSNOOP" run -- "$FIX/call" hang 1
 	wait_line r '^blocked '
-	three_groups() {
+	four_groups() {
 		(($(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -maxdepth 1 -name '[a-z]*' | wc -l) >= 3))
 	}
-	poll_until three_groups
+	poll_until four_groups
 	kill -KILL "$(bg_pid r)"
 	wait_bg -s 137 r
 	kill -KILL "$(sed -n 's/^blocked //p' "$(bg_out r)")"

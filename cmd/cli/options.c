@@ -654,6 +654,7 @@ const struct option_row option_table[] = {
 	OLD(RECORD, 0, "cgroup", "PATH", "if cgroup"),
 	/* For the runs of a summary. */
 	{ "ready-fd", 0, ON_RUN, GROUP_OLD, "N", NULL, read_number, AT(ready_fd), 3, INT_MAX },
+	{ "document-fd", 0, ON_RUN, GROUP_OLD, "N", NULL, read_number, AT(document_fd), 3, INT_MAX },
 	{ "width", 0, ON_RUN, GROUP_OLD, "N", NULL, read_number, AT(width), 1, INT_MAX },
 	{ "children", 0, RECORD, GROUP_OLD, NULL, NULL, read_flag, AT(attach.attach.children) },
 	OLD(ON_RUN, 0, "no-children", NULL, "without children"),

@@ -85,6 +85,7 @@ struct options {
 	uint64_t timeout_ns;
 	/* of run */
 	bool streams, no_children, show_slow;
+	uint32_t document_fd; /* receives the JSON document of the table; 0: none */
 	uint32_t ready_fd; /* gets a byte when the group is attached; one from it starts the time; 0: none */
 	uint32_t width;    /* columns of the terminal to which another process copies the table */
 	bool table_apart; /* calls go to stdout as JSON or a trace, the table to stderr */
