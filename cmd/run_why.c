@@ -236,7 +236,7 @@ static void print_share(const struct share *s, uint64_t all_ns)
 	printf("\n");
 }
 
-/* Returns the number of waits whose end was not seen: their time is in no share. */
+/* Returns the number of waits whose return was not traced: their time is in no share. */
 static uint64_t lost_waits(const struct saved_func *off, const struct saved_func *queue)
 {
 	return (off ? figure_or_0(&off->figures, FIGURE_ABANDONED) : 0) +
@@ -294,7 +294,7 @@ void why_print(const struct why_counts *from, const struct why_counts *to, int c
 	if (all_ns)
 		print_all(shares, from, to, all_ns);
 	if (all_ns && lost_waits(only_func(off), only_func(queue)))
-		printf("%" PRIu64 " waits are missing: their end was not seen\n",
+		printf("%" PRIu64 " waits are missing: their return was not traced\n",
 			lost_waits(only_func(off), only_func(queue)));
 	for (size_t i = 0; i < SHARES; i++) {
 		for (size_t k = 0; k < shares[i].place_cnt; k++)
