@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop attach: probe functions, pinned as a group.
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "internal.h"
 #include "kernel/kernel.h"

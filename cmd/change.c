@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop reset, set and detach: change a group while it runs, and end it.
-#include <unistd.h>
-
 #include "base/util.h"
 #include "cli/options.h"
 #include "group/filter.h"

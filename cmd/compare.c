@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop compare: which node, or rank, stands out among saved statistics of several.
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/util.h"
 #include "cli/options.h"
 #include "show/table.h"
 #include "show/text.h"

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <linux/magic.h>

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list: groups, their functions, presets.
-#include <errno.h>
 #include <pwd.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attach/attach.h"
-#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "group/group.h"
 #include "group/types.h"

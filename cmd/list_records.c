@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list inflight, crashes and allocations: what groups have recorded of single calls,
 // processes and blocks. run reports processes that die at once.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include "attach/attach.h"
-#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "group/group.h"
 #include "group/keys.h"
@@ -120,9 +115,9 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 static struct thread_stack stack_of(const struct listed *l, const struct slot_call *call)
 {
 	struct thread_stack stack = thread_stack_read(l->threads, call->pid, call->tid);
+	const struct thread_stack other = { .runs = true };
 
-	return stack.runs || stack.since_ns > l->read_ns ? (struct thread_stack) { .runs = true }
-							 : stack;
+	return stack.runs || stack.since_ns > l->read_ns ? other : stack;
 }
 
 static void add_call(struct listed *l, const struct group *group, const struct types *types,

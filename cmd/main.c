@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The dispatcher: global options, the table of commands, help and version.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/err.h"
 #include "base/text.h"
+#include "base/util.h"
 #include "cli/options.h"
 #include "pins/bpffs.h"
 #include "show/text.h"

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop run: attaches a group, shows it and detaches it; runs COMMAND if there is one.
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/util.h"
 #include "group/notation.h"
 #include "internal.h"

@@ -6,12 +6,7 @@
 // so that it is probed before its first call. That group traces page faults of these processes only,
 // so other processes are not slowed down. Code that is populated at once (MAP_POPULATE, mlockall)
 // causes no page fault, so the processes are also checked every LOOK_NS.
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "find/find.h"
 #include "internal.h"

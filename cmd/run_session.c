@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop run at work: a group that lasts as long as somebody looks.
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
-#include "base/alloc.h"
 #include "base/file.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "group/notation.h"
 #include "internal.h"

@@ -3,17 +3,15 @@
 //
 // The client is not trusted, because any user who reaches the port can connect. It gets the data of
 // shared groups, has limited time, and none of its input is sent back.
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 
 #include "base/http.h"
 #include "internal.h"
+#include "base/util.h"
 #include "show/text.h"
 
 #define TIMEOUT_NS 5000000000ULL

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop stats: the statistics that the kernel keeps.
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "cli/cmd.h"

@@ -3,14 +3,10 @@
 //
 // Every way out goes through screen_end(): signals are taken only while waiting, and what
 // ends the command otherwise returns.
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 
 #include "base/util.h"
 #include "internal.h"

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop stream: calls as they happen.
-#include <errno.h>
 #include <poll.h>
 #include <search.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 #include <syslog.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/util.h"
 #include "cli/cmd.h"
 #include "group/stacks.h"
 #include "internal.h"

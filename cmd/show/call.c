@@ -2,8 +2,6 @@
 // Formats one call and its keys as text and as JSON.
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/util.h"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Conditions on metrics, for scripts that must fail when one holds (--fail-if).
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
+#include "base/util.h"
 #include "show/stats.h"
 #include "show/text.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Compares two readings by function (--diff).
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "base/text.h"
+#include "base/util.h"
 #include "group/stacks.h"
 #include "show/call.h"
 #include "show/stats.h"

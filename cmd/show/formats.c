@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Formats that show a view: the table for readers, CSV, the JSON document; a list of all.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/util.h"
 #include "group/group.h"
 #include "group/stacks.h"
 #include "proc/proc.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Counters that limit the accuracy of a group, one row per reason, for readers, JSON and metrics.
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <unistd.h>
 
+#include "base/util.h"
 #include "group/group.h"
 #include "group/stacks.h"
 #include "proc/proc.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Histograms: powers of two with stars for readers, all buckets for programs; and what rows and
 // histograms were in the frames before, as sparklines and heat maps.
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/util.h"
 #include "show/stats.h"
 
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg)

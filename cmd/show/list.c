@@ -2,9 +2,6 @@
 // Output of attach and list, as tables and JSON. Keys are only ever added: scripts depend on them
 // (funcsnoop-json(5)).
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attach/attach.h"
 #include "base/buffer.h"

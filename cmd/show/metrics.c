@@ -18,10 +18,8 @@
 // folds. A removed cgroup also makes space for others; the label of "others" says after which
 // cgroup number it starts.
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
+#include "base/util.h"
 #include "proc/proc.h"
 #include "show/call.h"
 #include "show/stats.h"

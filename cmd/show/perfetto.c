@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A stream as a trace of Perfetto, which can be joined with a trace of the whole system.
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/util.h"
 #include "show/call.h"

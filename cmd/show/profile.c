@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Stacks in forms that other programs show: folded lines, a flame graph, a profile for pprof.
 #include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/util.h"
 #include "show/stacks.h"
 
 /* The default metric of stacks: calls; for waits and GPU activity, time. */

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A report: which functions it has, in which order, by which keys, and what came in an interval.
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
+#include "base/util.h"
 #include "group/stacks.h"
 #include "show/stats.h"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rows of less than a function: by process, cgroup, key and communicator.
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/util.h"
 #include "proc/proc.h"
 #include "show/call.h"
 #include "show/stacks.h"

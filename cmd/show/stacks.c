@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // By whom calls were made: stacks as a tree, flat, and of two readings compared.
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/text.h"
+#include "base/util.h"
 #include "group/stacks.h"
 #include "show/stacks.h"
 #include "show/text.h"

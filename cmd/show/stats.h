@@ -2,10 +2,6 @@
 /* Reports of `stats`: their rows, views and formats. */
 #pragma once
 
-#include <stdint.h>
-#include <string.h>
-#include <stdio.h>
-
 #include "base/buffer.h"
 #include "base/util.h"
 #include "group/keys.h"

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A stream for people, a line for each call; as JSON lines; and as a trace.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "base/alloc.h"
 #include "base/util.h"
 #include "proc/proc.h"
 #include "show/call.h"

@@ -2,12 +2,8 @@
 // Rows of typed cells, as a table for a terminal and as CSV.
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
-#include "base/alloc.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "show/table.h"

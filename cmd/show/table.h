@@ -2,11 +2,6 @@
 /* Tables: rows of typed cells, for a terminal and as CSV. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "base/util.h"
 #include "show/text.h"
 #include "stats/figures.h"

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Output: numbers and names as people read them, messages, whole JSON documents, and files written
 // in whole lines.
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/text.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The views of `stats`: their columns and values.
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
+#include "base/util.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"

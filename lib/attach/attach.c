@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // From a draft to pinned links: ends first, then entries, then the switch, then the name.
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
 #include "base/apart.h"

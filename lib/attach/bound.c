@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Keeping the overhead of groups that are attached within their bounds.
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Functions whose probes would take more than is granted: counted before they are attached.
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
 #include "base/apart.h"
+#include "base/util.h"
 #include "group/records.h"
 #include "internal.h"
 #include "proc/proc.h"

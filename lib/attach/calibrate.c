@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Calibration: measures the overhead of probes on this machine.
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Turns a draft into the records that later commands read.
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "attach/attach.h"
+#include "base/util.h"
 #include "code/cuda.h"
 #include "internal.h"
 #include "target/kind.h"

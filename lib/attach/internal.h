@@ -2,10 +2,6 @@
 /* Shared by the files of attach and calibrate; included only by them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "attach/attach.h"
 #include "base/err.h"
 #include "base/text.h"

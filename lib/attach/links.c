@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Attaching the programs, and pinning what they hang on.
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include <bpf/bpf.h>
@@ -12,6 +8,7 @@
 #include "base/apart.h"
 #include "base/err.h"
 #include "internal.h"
+#include "base/util.h"
 #include "pins/bpffs.h"
 #include "shared/maps.h"
 #include "funcsnoop.skel.h"

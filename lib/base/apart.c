@@ -7,14 +7,12 @@
 // nothing and break nothing, but each costs a trap per call until the traced process exits, or
 // until breaks_heal(). If the helper process is also killed, for example through its cgroup, the
 // next command removes them.
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/apart.h"
 #include "base/util.h"

@@ -2,9 +2,6 @@
 // Builds output in memory: numbers, times, escaped names, JSON, protocol buffers.
 #include <endian.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/text.h"

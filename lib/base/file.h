@@ -2,8 +2,6 @@
 /* Reads, writes and replaces complete files, and keeps texts until the next boot. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/util.h"

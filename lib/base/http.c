@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Parses the head of an untrusted HTTP request.
 #include <ctype.h>
-#include <stdbool.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/http.h"

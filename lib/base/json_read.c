@@ -3,10 +3,7 @@
 #include "base/json_read.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/util.h"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of groups, patterns, the table of strings, and the nearest name.
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/util.h"

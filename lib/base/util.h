@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cleanup attributes and the few helpers that every file of the library needs. */
+/*
+ * Cleanup attributes, the few helpers and the headers of the C library that nearly every file needs.
+ * Files that include this one do not include those again.
+ */
 #pragma once
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -4,11 +4,8 @@
 // Kernels: for each one there is a call of __cudaRegisterFunction(module, function, name, name, -1,
 // ...). The symbols of both functions may be stripped, and the callee may be in another file. So
 // match the arguments of such a call: an address of code, twice the address of a string, and -1.
+#include "base/util.h"
 #include "code/cuda.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds where calls of a function return, and decides how returns are traced.
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
+#include "base/util.h"
 
 /* The reason why the ends cannot be probed, or "". */
 struct trouble {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Decodes a function and computes the stack state at each of its instructions.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "internal.h"
+#include "base/util.h"
 
 /*
  * Code that switches stacks: whether a program has any, and functions with known names that switch

@@ -2,10 +2,6 @@
 // Decodes instructions with Capstone: lengths, texts, and instructions that a probe can be moved
 // past.
 #include <capstone/capstone.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "internal.h"

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Plans one function at a time, from its bounds to its probes.
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/util.h"
 #include "code/plan.h"
 #include "internal.h"
 

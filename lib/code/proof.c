@@ -14,11 +14,8 @@
 //
 // The kernel tracks 64 nested calls with return probes, so recursive functions have none. Signal
 // handlers are not visible in the code: fsn_session() and target/user.c handle these.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "internal.h"
+#include "base/util.h"
 
 /* A function with more functions in its call graph is not proven safe. */
 #define MAX_CALLEES 4096

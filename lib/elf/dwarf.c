@@ -2,15 +2,12 @@
 // Debug information: finds its file, and the entries of functions by address.
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <lzma.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/util.h"
 #include "elf/dwarf.h"
 #include "proc/proc.h"
 #include "internal.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reads functions from symbol tables: sorts them, merges aliases, and hashes names.
-#include <errno.h>
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/util.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 

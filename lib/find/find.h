@@ -2,9 +2,6 @@
 /* Resolves the functions and libraries that a user names: objects, and the targets in them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Parses FUNCTION and LIB arguments, matches them, and suggests similar names.
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/util.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 #include "proc/proc.h"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Lists calls in progress, also of processes that died; abandons those that cannot return any more.
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Compiles conditions on arguments for the BPF programs, and writes filters into their maps.
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/vfs.h>
 
 #include <bpf/bpf.h>

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Opens a pinned group and reads its functions, files and filters.
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <bpf/bpf.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/util.h"
 #include "group/group.h"
 #include "group/records.h"
 #include "group/stacks.h"

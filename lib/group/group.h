@@ -2,9 +2,6 @@
 /* Opens attached groups; reads and changes them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"

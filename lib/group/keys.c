@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Keys that group calls.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/util.h"
 #include "group/keys.h"
 #include "group/records.h"
 #include "proc/proc.h"

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Types of arguments and results, and the format of their values.
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/memfd.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -18,8 +13,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "group/notation.h"

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Links by bpf(2) itself where libbpf 1.1 has no call for them.
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/alloc.h"
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/util.h"

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds where this kernel has the pages of files, by a self-test on a file of funcsnoop's own.
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -3,21 +3,17 @@
 // derives from these. Results are cached until the next boot. Jobs run in children that may die,
 // quiet, limited in time and always waited for; they call a page of code in a memfd with probes.
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/util.h"

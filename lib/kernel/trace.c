@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tracepoints, system calls and functions of the kernel, by tracefs and BTF.
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

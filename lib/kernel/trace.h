@@ -2,10 +2,6 @@
 /* Tracepoints, system calls, functions and symbols of the kernel. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
 #include "base/util.h"
 

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The pin directory: opens and locks it, stages and publishes groups.
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/apart.h"
 #include "base/file.h"
+#include "base/util.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
 #include "proc/proc.h"

@@ -9,21 +9,17 @@
 // The keeper also continues processes that a group has stopped for its command.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/apart.h"
+#include "base/util.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
 #include "proc/proc.h"

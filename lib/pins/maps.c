@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Types and sizes of a group's maps; access to many elements of array maps at a time.
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 
-#include "base/alloc.h"
 #include "base/util.h"
 #include "pins/maps.h"
 

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Removes a group and waits until its probes are gone; removes breakpoints of killed writers.
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/apart.h"
 #include "base/file.h"
+#include "base/util.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"

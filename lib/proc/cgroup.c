@@ -13,12 +13,9 @@
 #include <fcntl.h>
 #include <mntent.h>
 #include <search.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/util.h"
 #include "proc/proc.h"
 
 /* FILEID_KERNFS, include/linux/exportfs.h: a handle is the number. */

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // /proc: processes, their mappings, threads that sleep, and files of other mount namespaces.
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <linux/magic.h>
 #include <linux/openat2.h>
 
-#include "base/alloc.h"
 #include "base/util.h"
 #include "proc/proc.h"
 

@@ -3,9 +3,6 @@
 #pragma once
 
 #include <linux/capability.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 #include <termios.h>
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A program that is started stopped, so that it can be watched from its first instruction.
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "proc.h"

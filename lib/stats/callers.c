@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of code addresses: callers, and GPU kernels.
-#include <dirent.h>
 #include <limits.h>
 #include <search.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <bpf/bpf.h>

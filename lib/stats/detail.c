@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Return codes, processes, paths and slow calls: records found by key, and their fold.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <bpf/bpf.h>
 
 #include "base/util.h"

@@ -21,14 +21,10 @@
 // AT_ONCE of them, then step 2 once, then the other steps for each. Calls between 1 and 3 are
 // split: their counts are part of the old statistics, their processes and extremes part of the new
 // ones. AT_ONCE keeps that interval short.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include <bpf/bpf.h>
 
 #include "internal.h"
+#include "base/util.h"
 
 #define FOLD_EPOCHS 1024 /* merge if this many count; far below FSN_EPOCH_MAX */
 #define AT_ONCE     32   /* groups; reading 32 takes about as long as step 2 */

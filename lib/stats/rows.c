@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rows of processes and of keys, and the live allocations of their calls.
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <bpf/bpf.h>
 
 #include "base/util.h"

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reads and compares saved documents of stats --json.
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json_read.h"
+#include "base/util.h"
 #include "group/stacks.h"
 #include "stats/compare.h"
 #include "stats/figures.h"

@@ -2,11 +2,7 @@
 // Reads counters, buckets and extremes, and subtracts the baseline; and the overhead of a group's
 // probes, accounted by the kernel or estimated by calibration.
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "base/util.h"

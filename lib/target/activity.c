@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Targets without code of their own: GPU activities, in batches that libfuncsnoop-gpu.so passes to a
 // probe, where each record is a call; waits of threads, off the CPU and in the run queue; CPU samples.
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "base/util.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Drafts a group: requests, found targets and their plans.
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
+#include "base/util.h"
 #include "elf/elf_file.h"
 #include "internal.h"
 #include "kernel/trace.h"

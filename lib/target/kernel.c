@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Targets in the kernel: system calls (s:NAME), tracepoints (t:SYSTEM:NAME) and functions (k:NAME).
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/text.h"
 #include "base/util.h"
 #include "internal.h"

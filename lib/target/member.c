@@ -2,10 +2,8 @@
 // Finds members of the data that an argument points to, with debug information.
 #include <ctype.h>
 #include <dwarf.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/util.h"
 #include "elf/dwarf.h"
 #include "target/kind.h"
 #include "types_dwarf.h"

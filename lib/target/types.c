@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reads types from debug information, with one walk for DWARF and BTF.
 #include <dwarf.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <bpf/btf.h>
 

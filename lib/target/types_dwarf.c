@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reads types from DWARF, and determines how their values are passed.
 #include <dwarf.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/util.h"
 #include "elf/elf_file.h"
 #include "target/kind.h"
 #include "types_dwarf.h"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // USDT probes of files, and spans from one event to another.
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "base/util.h"
 #include "internal.h"

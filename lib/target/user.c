@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Functions of programs and libraries: by symbols, with breakpoints in the file's pages.
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "code/plan.h"
