@@ -76,12 +76,14 @@ bool why_count_command(pid_t pid, struct why_counts *ret)
 
 /* --- what threads wait for ----------------------------------------------------------------------- */
 
+enum { LOCKS = 1 };
+
 /* By a function of the kernel that is on the stack; the first row that fits. */
 static const struct {
 	const char *text, *functions[7];
 } reasons[] = {
 	{ "page faults", { "exc_page_fault", "do_user_addr_fault", "do_page_fault", "do_mem_abort" } },
-	{ "locks (futex)", { "do_futex", "__futex_wait", "futex_wait" } },
+	[LOCKS] = { "locks (futex)", { "do_futex", "__futex_wait", "futex_wait" } },
 	{ "child processes", { "do_wait", "kernel_wait4", "kernel_waitid" } },
 	{ "a time to pass (sleep)", { "do_nanosleep", "hrtimer_nanosleep" } },
 	{ "events (poll, select, epoll)", { "do_epoll_wait", "ep_poll", "do_sys_poll", "do_select" } },
@@ -105,7 +107,7 @@ struct place {
 };
 
 struct share {
-	const char *text;
+	const char *text, *more; /* .more: a command that shows more, or NULL */
 	uint64_t ns, cnt;
 	struct place *places;
 	size_t place_cnt;
@@ -253,6 +255,9 @@ static void print_all(struct share *shares, const struct why_counts *from, const
 	qsort(shares, SHARES, sizeof(*shares), compare_shares);
 	for (size_t i = 0; i < SHARES && shares[i].ns * 1000 >= all_ns; i++)
 		print_share(&shares[i], all_ns);
+	for (size_t i = 0; i < SHARES && shares[i].ns * 20 >= all_ns; i++)
+		if (shares[i].more)
+			printf("%s\n", shares[i].more);
 	printf("page faults: %" PRIu64 ", of which %" PRIu64 " read from a disk\n",
 		to->minor - from->minor + to->major - from->major, to->major - from->major);
 }
@@ -279,6 +284,7 @@ void why_print(const struct why_counts *from, const struct why_counts *to, int c
 		snprintf(texts[i], sizeof(texts[i]), "waiting for %s", reasons[i].text);
 		shares[i].text = texts[i];
 	}
+	shares[LOCKS].more = "names and holders of locks: funcsnoop run locks --by lock,waker_stack";
 	if (!off || !queue)
 		return;
 	add_waits(shares, only_func(off));

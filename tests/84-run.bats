@@ -65,6 +65,8 @@ start_run() { # NAME ARG...: until it counts
 	stop_bg -INT r
 	assert_eq "$status" 0
 	assert_output_match "^process $(bg_pid w), waits$"
+	assert_output_match '^ *[0-9.]+ % +[0-9.]+ m?s  waiting for locks \(futex\), [0-9]+ times; '
+	assert_output_match '^names and holders of locks: funcsnoop run locks --by lock,waker_stack$'
 	assert_output_match '^On CPU: functions, by samples$'
 	assert_output_match '^Off CPU: where threads waited$'
 	assert_output_match '^[ 0-9.]+ .*pthread_mutex_lock.*'
