@@ -186,6 +186,30 @@ need_later() {
 	fsn detach st
 }
 
+# Its server may never answer: the thread is not made to wait for it.
+@test "lazy: a page of a file on FUSE is not read by the thread; a command reads it" {
+	need_pages
+	need_tool python3
+	local mount=$BATS_TEST_TMPDIR/mount
+
+	mkdir "$mount"
+	cp "$FIX/cold" "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
+	start_bg fuse python3 "$BATS_TEST_DIRNAME/fuse_file.py" "$mount" "$BATS_TEST_TMPDIR/cold"
+	poll_until eval 'mountpoint -q "$mount" || bg_ended fuse'
+	mountpoint -q "$mount" || skip "FUSE can't be mounted here"
+	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+	seq 0 20 | LD_LIBRARY_PATH=$BATS_TEST_TMPDIR "$mount/cold"
+	fsn stats st --json
+	assert_json '.[0].health.stacks | with_entries(select(.value > 0))' '{"no_page":21}'
+	fsn reset st
+	seq 0 20 | LD_LIBRARY_PATH=$BATS_TEST_TMPDIR "$mount/cold"
+	fsn stats st --json
+	assert_json '.[0].health.stacks | with_entries(select(.value > 0))' '{"outermost":21}'
+	fsn detach st
+	umount "$mount"
+	stop_bg fuse
+}
+
 @test "lazy: a group with times reads no page of a file, and marks the stack" {
 	need_pages
 	cold_setup
