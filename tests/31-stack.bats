@@ -113,6 +113,24 @@ time.sleep(600)'
 	stop_bg waits
 }
 
+@test "stack: 100 threads of Python are read with few system calls" {
+	need_tool python3 strace
+	local reads=$BATS_TEST_TMPDIR/reads
+
+	start_bg py python3 -c 'import threading, time
+def deep(n):
+    deep(n - 1) if n else time.sleep(600)
+for i in range(100):
+    threading.Thread(target=deep, args=(20,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(600)'
+	wait_line py ready
+	capture strace -f -qq -o "$reads" -e trace=process_vm_readv "$FUNCSNOOP" stack "$(bg_pid py)"
+	assert_eq "$(grep -c '^    deep (<string>:3)$' <<<"$output")" 21
+	(($(wc -l <"$reads") < 20000))
+	stop_bg py
+}
+
 # Its Python frames change while they are read: they are not shown.
 @test "stack: a thread that runs Python has the interpreter's frames, and a remark" {
 	need_tool python3

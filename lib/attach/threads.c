@@ -79,7 +79,9 @@ struct thread_walk {
 	struct thread_stacks *s;
 	const struct fsn_thread *at;
 	const struct fsn_crash *crash; /* NULL: the process lives */
-	struct thread_copy copy;       /* of its stack; empty: that is read from the process */
+	struct thread_copy copy;       /* of its stack; empty: that is read from the process, */
+	struct thread_copy window;     /* some of it at once */
+	char bytes[2048];              /* .window's */
 	const struct proc_maps *maps;
 	uint64_t pc, sp, fp;
 	bool exact; /* .pc is the next instruction, not a return address */
@@ -239,15 +241,22 @@ static bool read_copy(const struct thread_copy *c, uint64_t addr, uint64_t *ret)
 	return true;
 }
 
-static bool read_word(const struct thread_walk *w, uint64_t addr, uint64_t *ret)
+static bool read_word(struct thread_walk *w, uint64_t addr, uint64_t *ret)
 {
-	struct iovec to = { ret, sizeof(*ret) };
+	size_t left = 4096 - addr % 4096, size = left < sizeof(w->bytes) ? left : sizeof(w->bytes);
+	struct iovec to = { w->bytes, size };
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
-	struct iovec from = { (void *)addr, sizeof(*ret) };
+	struct iovec from = { (void *)addr, size };
 
 	if (w->copy.bytes)
 		return read_copy(&w->copy, addr, ret);
-	return process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
+	if (read_copy(&w->window, addr, ret))
+		return true;
+	w->window.size = 0;
+	if (process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) != (ssize_t)size)
+		return false;
+	w->window = (struct thread_copy) { addr, w->bytes, size };
+	return read_copy(&w->window, addr, ret);
 }
 
 /* The one that the kernel has taken for its own: walk_return() of bpf/unwind.bpf.h. */

@@ -585,17 +585,52 @@ unsigned int python_line(
 struct python {
 	pid_t pid;
 	struct fsn_python l; /* .runtime and .code_type as the process has them */
+	struct page *pages;  /* PAGES of them: those that were read for this stack */
+};
+
+#define PAGE_SIZE_READ 4096U
+#define PAGES	       64
+
+struct page {
+	uint64_t at; /* 1: none */
+	char bytes[PAGE_SIZE_READ];
 };
 
 /* --- what is in the process --------------------------------------------------------------------- */
 
+/* Reads whole pages: a stack has thousands of words on a few of them. */
+static const struct page *page_at(const struct python *py, uint64_t at)
+{
+	struct page *page = &py->pages[at / PAGE_SIZE_READ % PAGES];
+	struct iovec to = { page->bytes, sizeof(page->bytes) };
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
+	struct iovec from = { (void *)at, sizeof(page->bytes) };
+
+	if (page->at == at)
+		return page;
+	page->at = process_vm_readv(py->pid, &to, 1, &from, 1, 0) == sizeof(page->bytes) ? at : 1;
+	return page->at == at ? page : NULL;
+}
+
 static bool read_at(const struct python *py, uint64_t addr, void *ret, size_t size)
 {
-	struct iovec to = { ret, size };
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
-	struct iovec from = { (void *)addr, size };
+	char *to = ret;
 
-	return addr && process_vm_readv(py->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
+	if (!addr)
+		return false;
+	while (size) {
+		size_t offset = addr % PAGE_SIZE_READ, n = PAGE_SIZE_READ - offset;
+		const struct page *page = page_at(py, addr - offset);
+
+		if (!page)
+			return false;
+		n = n < size ? n : size;
+		memcpy(to, page->bytes + offset, n);
+		to += n;
+		addr += n;
+		size -= n;
+	}
+	return true;
 }
 
 /* Reads a pointer or a size; 0 also if it cannot be read. */
@@ -763,10 +798,14 @@ static int add(const struct python *py, struct python_stack *s, uint64_t frame)
 int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf, uint64_t bias,
 	struct python_stack *ret_stack)
 {
-	struct python py = { .pid = pid };
-	int ret = python_open(elf, bias, &py);
+	_cleanup_free_ struct page *pages = xcalloc(PAGES, sizeof(*pages));
+	struct python py = { .pid = pid, .pages = pages };
 	uint64_t state, frame;
+	int ret;
 
+	for (size_t i = 0; i < PAGES; i++)
+		pages[i].at = 1;
+	ret = python_open(elf, bias, &py);
 	*ret_stack = (struct python_stack) { .counted = py.l.how == FSN_PYTHON_COUNT };
 	if (ret)
 		return ret;
