@@ -205,7 +205,16 @@ static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
 	struct fsn_mark *mark;
 
 	mark = mark_of(set_index((seen & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT, where), way);
-	return mark && mark->waits;
+	return mark && mark->waits == FSN_MARK_WAITS;
+}
+
+/*
+ * True if the call has left its file, and returns to a probed place at the address @back: others with
+ * that address are of functions that it has led to.
+ */
+static __always_inline bool is_behind(const struct fsn_mark *mark, __u64 seen, __u64 back)
+{
+	return seen & FSN_KEY_LEFT && mark && mark->waits == FSN_MARK_BEHIND && mark->back == back;
 }
 
 /* True if the call is a wait of a thread; see wait.bpf.h. */
@@ -268,8 +277,10 @@ __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 l
 		if (!back)
 			back = return_address(where, link);
 		mark = mark_of(no, i);
-		if (!mark || mark->to + 1 != (key & FSN_KEY_FN_MASK) || !mark->waits ||
-			mark->back != back) {
+		if ((seen ^ key) & FSN_KEY_FN_MASK && is_behind(mark, seen, back))
+			continue;
+		if (!mark || mark->to + 1 != (key & FSN_KEY_FN_MASK) ||
+			mark->waits != FSN_MARK_WAITS || mark->back != back) {
 			slot_drop(set, i, seen);
 			continue;
 		}

@@ -157,12 +157,27 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 }
 #endif
 
+/* The target of jump @i to another file if it returns to a probed place, by its return address; or 0. */
+static __noinline __u64 jump_behind(struct pt_regs *ctx, __u32 i)
+{
+	__s64 away = return_address(REG_SP(ctx), REG_LINK(ctx)) - REG_IP(ctx);
+	struct fsn_jump *jump = bpf_map_lookup_elem(&fsn_jumps, &i);
+	bool found = false;
+
+	if (!jump)
+		return 0;
+	for (int k = 0; k < FSN_JUMP_RANGES; k++)
+		found |= away == jump->hi[k];
+	return found ? jump->to : 0;
+}
+
 /*
  * The target of a tail call: its cookie's bits from FSN_COOKIE_WAIT_SHIFT on; 0 if not
  * known. A jump through a GOT entry leads to another file's function of the same name if
  * symbol interposition applies, and to the dynamic linker before the symbol is resolved.
+ * A jump out of the file is known by its return address, if that is a probed place.
  */
-static __always_inline __u64 jump_target(const struct pt_regs *ctx, __u64 cookie)
+static __always_inline __u64 jump_target(struct pt_regs *ctx, __u64 cookie)
 {
 	__u64 at = REG_IP(ctx), word = 0;
 	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;
@@ -171,6 +186,8 @@ static __always_inline __u64 jump_target(const struct pt_regs *ctx, __u64 cookie
 	if (!(cookie >> FSN_COOKIE_WORD_SHIFT & 1))
 		return cookie >> FSN_COOKIE_WAIT_SHIFT;
 	jump = bpf_map_lookup_elem(&fsn_jumps, &i);
+	if (jump && !jump->word)
+		return jump_behind(ctx, i);
 	if (!jump || bpf_probe_read_user(&word, sizeof(word), (void *)(at + jump->word)) ||
 		word != at + jump->target)
 		return 0;
@@ -327,7 +344,7 @@ static __always_inline bool is_at(
 {
 	if (!(seen & FSN_KEY_LEFT))
 		return seen & FSN_KEY_BYRET && (seen & FSN_KEY_FN_MASK) == place + 1;
-	return mark && mark->to == place && !mark->waits &&
+	return mark && mark->to == place && mark->waits != FSN_MARK_WAITS &&
 	       (back == ANY_ADDRESS || mark->back == back);
 }
 
@@ -349,7 +366,7 @@ static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, 
 	mark->hits = seen & FSN_KEY_LEFT ? mark->hits + 1 : !(how & LEAVES_AT_ONCE);
 	mark->back = back;
 	mark->to = ((__u32)how >> 1) - 1;
-	mark->waits = how & 1;
+	mark->waits = how & FSN_JUMP_BEHIND ? FSN_MARK_BEHIND : how & 1;
 	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
 }
 
@@ -379,14 +396,14 @@ static __noinline int count_step(__u32 fn)
 	return 0;
 }
 
-/* True if the kernel single-steps the probed instruction; for exits that are not early. */
+/* True if the kernel single-steps the probed instruction. */
 static __always_inline bool end_is_stepped(__u64 kind, __u64 cookie)
 {
 #if defined(__TARGET_ARCH_x86)
 	return kind == FSN_END ||
-	       (kind < FSN_END_EARLY && cookie >> FSN_COOKIE_STEP_SHIFT & 1);
+	       cookie >> (kind < FSN_END_EARLY ? FSN_COOKIE_STEP_SHIFT : FSN_COOKIE_STEPS_SHIFT) & 1;
 #else
-	return kind == FSN_END;
+	return kind == FSN_END || (kind >= FSN_END_EARLY && cookie >> FSN_COOKIE_STEPS_SHIFT & 1);
 #endif
 }
 
@@ -432,11 +449,14 @@ struct leaving {
 __noinline __u64 call_leaves_way(
 	struct fsn_set *set, __u32 way, __u64 seen, const struct leaving *jump)
 {
+	const struct fsn_mark *mark;
+
 	if (!set || !jump)
 		return 0;
 	way &= FSN_WAYS - 1;
-	if (!is_at(mark_of(jump->no, way), seen, jump->place, jump->back)) {
-		if (seen & FSN_KEY_BYRET)
+	mark = mark_of(jump->no, way);
+	if (!is_at(mark, seen, jump->place, jump->back)) {
+		if (seen & FSN_KEY_BYRET && !is_behind(mark, seen, jump->back))
 			slot_drop(set, way, seen);
 		return 0;
 	}
@@ -521,7 +541,8 @@ __noinline int end_left_way(
 	way &= FSN_WAYS - 1;
 	mark = mark_of(end->no, way);
 	if (!is_at(mark, seen, end->place, end->back)) {
-		slot_drop(set, way, seen);
+		if (!is_behind(mark, seen, end->back))
+			slot_drop(set, way, seen);
 		return 0;
 	}
 	if (!swap(&set->key[way], seen, next_gen(seen) | FSN_KEY_LOCKED))

@@ -295,6 +295,34 @@ tail_counts() {
 	done
 }
 
+# bats test_tags=alone
+@test "times: a tail call to another file has a time after direct calls, with each kind of link" {
+	local least link links more want
+
+	need_bpf
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	read_links
+	printf -v want '%s\n' "own_before 20 20 0 0" "own_leaves 100 60 40 0" "own_maybe 40 40 0 0" \
+		"own_throws 40 20 0 20" "tail_direct 120 120 0 0"
+	for link in "${links[@]}"; do
+		# tail_direct, to which they jump, has the same return address.
+		for more in '' "$FIX/libtail.so:tail_direct"; do
+			fsn attach g "$FIX/tailcall:own_*" $more --link "$link" --exit ret --overhead none
+			capture env LD_BIND_NOW=1 "$FIX/tailcall" leaves 20
+			least=$(sed -n 's/^own_leaves //p' <<<"$output")
+			fsn stats g --json
+			# A single step takes from 2 to 20 us, and its mean is subtracted.
+			assert_json ".[0].functions[] | select(.name == \"own_leaves\") |
+				(.min_ns / $least) | . > 0.8 and . < 1.2" true
+			assert_eq "$(json -r '.[0].functions[] | select(.calls > 0) |
+				"\(.name) \(.calls) \(.returns) \(.untimed) \(.abandoned)"' | sort)" \
+				"$([[ $more ]] && printf %s "$want" || sed '/tail_direct/d' <<<"$want")"
+			assert_json '[.[0].functions[].in_flight] | unique' '[0]'
+			fsn detach g
+		done
+	done
+}
+
 @test "times: a tail call is tracked once the linker has resolved its target" {
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"

@@ -96,7 +96,12 @@ struct fsn_conf {
  * A jump through a word filled by the dynamic linker: .word is the location of that word and
  * .target the address it holds if the jump is tracked, both relative to the jump. .to is the part
  * of the cookie from FSN_COOKIE_WAIT_SHIFT for that case.
+ *
+ * A jump to another file: .word is 0, .to has FSN_JUMP_BEHIND. .hi has the probed instructions after
+ * calls of the function, relative to the jump; unused ones are 0.
  */
+#define FSN_JUMP_BEHIND (1ULL << 33)
+
 struct fsn_jump {
 	union {
 		long long lo[FSN_JUMP_RANGES];

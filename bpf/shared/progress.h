@@ -94,12 +94,14 @@ struct fsn_set {
 	struct fsn_call call[FSN_WAYS];
 };
 
+#define FSN_MARK_WAITS  1 /* the target's entry is probed and has not been hit since */
+#define FSN_MARK_BEHIND 2 /* the call returns to a probed instruction */
+
 /* Target of the tail call that a call left through. Index: slot. */
 struct fsn_mark {
 	unsigned long long back; /* return address, as read at the tail call */
 	unsigned int to;         /* number of the target */
-	/* 1: the target's entry is probed and has not been hit since */
-	unsigned int waits;
+	unsigned int waits;      /* FSN_MARK_* */
 	/* hits of tail calls and target entries during this call */
 	unsigned int hits;
 	unsigned int pad;

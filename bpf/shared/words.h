@@ -214,6 +214,7 @@ enum fsn_kind {
 #define FSN_COOKIE_NUMBER_SHIFT 43 /* 1 bit */
 #define FSN_COOKIE_FP_SHIFT     44 /* 1 bit */
 #define FSN_COOKIE_LED_SHIFT    45 /* 1 bit: this is the target of a tracked tail call */
+#define FSN_COOKIE_STEPS_SHIFT  46 /* 1 bit: the kernel single-steps it */
 #define FSN_COOKIE_PLACE_SHIFT  48 /* 16 bits, signed */
 
 /*

@@ -195,7 +195,17 @@ static size_t find_place(const struct follow *f, uint64_t addr)
 {
 	size_t i = 0;
 
-	while (i < f->place_cnt && f->places[i].addr != addr)
+	while (i < f->place_cnt && (f->places[i].addr != addr || f->places[i].behind))
+		i++;
+	return i;
+}
+
+/* Returns the index of the place after the calls of the function of @plan, or place_cnt. */
+static size_t find_behind(const struct follow *f, const struct plan *plan)
+{
+	size_t i = 0;
+
+	while (i < f->place_cnt && (f->places[i].addr != plan->addr || !f->places[i].behind))
 		i++;
 	return i;
 }
@@ -227,9 +237,17 @@ static bool leads_on(const struct follow *f, const struct plan *plan, int level)
 	return plan->end_cnt == 1 && is_followed(f, &plan->ends[0], level + 1);
 }
 
+/* True if @end of @plan leaves the file, and the places are probed where the function returns to. */
+static bool returns_behind(const struct follow *f, const struct plan *plan, const struct plan_end *end)
+{
+	return (end->kind == PLAN_END_JMP || end->kind == PLAN_END_JCC) && !is_followed(f, end, 0) &&
+		find_behind(f, plan) < f->place_cnt;
+}
+
 bool follow_forwards(const struct follow *f, const struct plan *plan)
 {
-	return plan->site_is_end && plan->exit == PLAN_EXIT_RET && leads_on(f, plan, 0);
+	return plan->site_is_end && plan->exit == PLAN_EXIT_RET &&
+		(leads_on(f, plan, 0) || returns_behind(f, plan, &plan->ends[0]));
 }
 
 bool follow_leads_to(const struct follow *f, const struct plan *plan)
@@ -239,20 +257,25 @@ bool follow_leads_to(const struct follow *f, const struct plan *plan)
 	return i < f->func_cnt && f->funcs[i].led;
 }
 
-bool follow_end(
-	const struct follow *f, const struct plan_end *end, struct follow_to *ret_to)
+bool follow_end(const struct follow *f, const struct plan *plan, const struct plan_end *end,
+	struct follow_to *ret_to)
 {
 	size_t i;
 
+	if (returns_behind(f, plan, end)) {
+		i = find_behind(f, plan);
+		*ret_to = (struct follow_to) { .no = f->first + i, .behind = &f->places[i].plan };
+		return true;
+	}
 	if (!is_followed(f, end, 0))
 		return false;
 	i = find_func(f, end->target);
 	if (i < f->func_cnt) {
-		*ret_to = (struct follow_to) { f->funcs[i].no, true };
+		*ret_to = (struct follow_to) { f->funcs[i].no, true, NULL };
 		return true;
 	}
 	i = find_place(f, end->target);
-	*ret_to = (struct follow_to) { f->first + i, f->places[i].entry };
+	*ret_to = (struct follow_to) { f->first + i, f->places[i].entry, NULL };
 	return true;
 }
 
@@ -338,7 +361,7 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	c->rets_left -= rets;
 	/* A call left by an exception is detected when its entry is probed again. */
 	*array_add(c->f->places, c->f->place_cnt) = (struct follow_place) { addr, plan,
-		plan.site_emulated && !plan.site_is_end };
+		plan.site_emulated && !plan.site_is_end, false };
 	return 0;
 }
 
@@ -362,6 +385,171 @@ static int choose_places(struct chooser *c, struct err *err)
 	return code;
 }
 
+/* --- where functions return to that jump to other files --------------------------------------- */
+
+#define CALLERS_CODE (8ULL << 20) /* a file with more code is not searched */
+
+/* Bytes of a direct call of a function with a jump to another file, if they are an instruction. */
+struct direct_call {
+	uint64_t at, target;
+	uint32_t fde;
+};
+
+struct calls {
+	uint64_t *targets; /* sorted */
+	size_t target_cnt;
+	struct direct_call *of;
+	size_t cnt;
+	uint64_t *probed; /* sorted: other probes of functions */
+	size_t probed_cnt;
+};
+
+static bool has_addr(const uint64_t *addrs, size_t cnt, uint64_t addr)
+{
+	size_t at = FIRST_WHERE(cnt, i, addrs[i] >= addr);
+
+	return at < cnt && addrs[at] == addr;
+}
+
+/* Returns the target of the call at @bytes, or 0. */
+static uint64_t call_target(enum plan_arch arch, const uint8_t *bytes, uint64_t addr)
+{
+	int32_t rel;
+
+	if (arch == PLAN_X86_64 && bytes[0] == 0xe8) {
+		memcpy(&rel, bytes + 1, 4);
+		return addr + 5 + (int64_t)rel;
+	}
+	if (arch == PLAN_ARM64 && a64_word(bytes) >> 26 == 0x25) /* bl */
+		return addr + ((int64_t)((uint64_t)a64_word(bytes) << 38) >> 36);
+	return 0;
+}
+
+static void find_calls(const struct planner *p, struct calls *c)
+{
+	const size_t len = p->img.arch == PLAN_X86_64 ? 5 : 4, step = p->img.arch == PLAN_X86_64 ? 1 : 4;
+
+	for (size_t i = 0; i < p->img.text_cnt; i++) {
+		const struct plan_text *t = &p->img.texts[i];
+
+		for (size_t k = 0; k + len <= t->size; k += step) {
+			uint64_t target = call_target(p->img.arch, t->bytes + k, t->addr + k);
+			uint32_t fde;
+
+			if (!target || !has_addr(c->targets, c->target_cnt, target))
+				continue;
+			fde = fde_index(&p->img, t->addr + k);
+			if (fde == NO_FDE)
+				continue;
+			*array_add(c->of, c->cnt) = (struct direct_call) { t->addr + k, target, fde };
+		}
+	}
+}
+
+/* Adds the instruction after @call in the function @f, if it can have a probe. */
+static void add_behind(struct func *f, const struct calls *c, const struct direct_call *call,
+	struct follow_place *place)
+{
+	const struct insn *insn = func_insn(f, call->at), *next;
+	char why[PLAN_WHY_LEN];
+
+	if (!insn || !func_state(f, insn)->seen || insn->flow != INSN_CALL)
+		return;
+	next = func_insn(f, insn->addr + insn->len);
+	if (!next || !func_state(f, next)->seen || has_addr(c->probed, c->probed_cnt, next->addr) ||
+		place->plan.end_cnt == FOLLOW_CALLS_MAX ||
+		!insn_probe_ok(f->p->img.arch, func_bytes(f, next), next->len, &f->p->rules, why,
+			sizeof(why)))
+		return;
+	*array_add(place->plan.ends, place->plan.end_cnt) = (struct plan_end) {
+		.addr = next->addr, .kind = PLAN_END_EARLY,
+		.stepped = !insn_emulated(
+			f->p->img.arch, func_bytes(f, next), next->len, &f->p->rules),
+		.place.offset = f->p->img.arch == PLAN_X86_64 ? -8 : 0 };
+}
+
+/* Follows the code of the function with @calls[@cnt]: those that it reaches are instructions. */
+static int confirm_calls(struct planner *p, struct follow *f, const struct calls *c,
+	const struct direct_call *calls, size_t cnt)
+{
+	const struct plan_request req = { .addr = p->img.fdes[calls[0].fde].start };
+	struct func func = { .p = p, .req = &req };
+	struct plan plan __cleanup(cleanup_plan) = {};
+	int code = func_plan(&func, &plan);
+
+	if (code || !func.insn_cnt)
+		return code;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct plan of = { .addr = calls[i].target };
+
+		add_behind(&func, c, &calls[i], &f->places[find_behind(f, &of)]);
+	}
+	return 0;
+}
+
+/* Lists functions that jump to other files, as places without ends, and all probes. */
+static void list_leavers(struct follow *f, struct calls *c)
+{
+	for (size_t i = 0; i < f->func_cnt; i++) {
+		const struct plan *plan = f->funcs[i].plan;
+		bool leaves = false;
+
+		*array_add(c->probed, c->probed_cnt) = plan->site;
+		for (size_t k = 0; k < plan->end_cnt; k++) {
+			const struct plan_end *end = &plan->ends[k];
+
+			*array_add(c->probed, c->probed_cnt) = end->addr;
+			leaves |= (end->kind == PLAN_END_JMP || end->kind == PLAN_END_JCC) &&
+				!is_followed(f, end, 0);
+		}
+		if (!leaves || plan->refused[0] || plan->goroutine ||
+			(plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY))
+			continue;
+		*array_add(c->targets, c->target_cnt) = plan->addr; /* functions are sorted */
+	}
+	for (size_t i = 0; i < f->place_cnt; i++)
+		for (size_t k = 0; k < f->places[i].plan.end_cnt; k++) {
+			*array_add(c->probed, c->probed_cnt) = f->places[i].plan.ends[k].addr;
+			*array_add(c->probed, c->probed_cnt) = f->places[i].plan.site;
+		}
+	for (size_t i = 0; i < c->target_cnt; i++)
+		*array_add(f->places, f->place_cnt) = (struct follow_place) { .addr = c->targets[i],
+			.plan = { .addr = c->targets[i], .exit = PLAN_EXIT_EARLY },
+			.behind = true };
+}
+
+DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
+
+static int find_places_behind(struct follow *f, struct planner *p)
+{
+	struct calls c = {};
+	size_t code = 0, first = f->place_cnt, cnt;
+	int ret = 0;
+
+	for (size_t i = 0; i < p->img.text_cnt; i++)
+		code += p->img.texts[i].size;
+	if (code > CALLERS_CODE)
+		return 0;
+	list_leavers(f, &c);
+	qsort(c.probed, c.probed_cnt, sizeof(*c.probed), compare_u64);
+	if (c.target_cnt)
+		find_calls(p, &c);
+	for (size_t i = 0, n; !ret && i < c.cnt; i += n) {
+		for (n = 1; i + n < c.cnt && c.of[i + n].fde == c.of[i].fde;)
+			n++;
+		ret = confirm_calls(p, f, &c, &c.of[i], n);
+	}
+	cnt = first;
+	for (size_t i = first; i < f->place_cnt; i++) /* with some */
+		if (f->places[i].plan.end_cnt)
+			f->places[cnt++] = f->places[i];
+	f->place_cnt = cnt;
+	free(c.targets);
+	free(c.of);
+	free(c.probed);
+	return ret;
+}
+
 int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,
 	struct err *err)
 {
@@ -376,7 +564,7 @@ int follow_find(struct follow *f, struct planner *p, follow_request_fn request, 
 		c.rets_left = FOLLOW_RETS_MIN;
 	code = choose_places(&c, err);
 	free(c.wanted);
-	return code;
+	return code ? code : find_places_behind(f, p);
 }
 
 static void mark_led(struct follow *f, const struct plan *plan)
@@ -414,7 +602,8 @@ void follow_done(struct follow *f)
 size_t follow_lost(const struct follow *f, const struct plan *plan)
 {
 	return COUNT_WHERE(plan->end_cnt, i,
-		plan_end_leaves(plan->ends[i].kind) && !is_followed(f, &plan->ends[i], 0));
+		plan_end_leaves(plan->ends[i].kind) && !is_followed(f, &plan->ends[i], 0) &&
+			!returns_behind(f, plan, &plan->ends[i]));
 }
 
 void follow_explain(const struct follow *f, struct plan *plan)
@@ -426,7 +615,10 @@ void follow_explain(const struct follow *f, struct plan *plan)
 
 	if ((plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY) || !jumps)
 		return;
-	if (!lost)
+	if (!lost && find_behind(f, plan) < f->place_cnt)
+		snprintf(end, room, ": followed from %zu calls in the file, others are not timed",
+			f->places[find_behind(f, plan)].plan.end_cnt);
+	else if (!lost)
 		snprintf(end, room, ": followed");
 	else if (lost < jumps)
 		snprintf(end, room,

@@ -234,13 +234,18 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 #define FOLLOW_LEVELS   4  /* tail calls in a row from a function of the group to a place */
 #define FOLLOW_RETS_MAX 32 /* limit of probed ret in one place */
 #define FOLLOW_RETS_MIN 32 /* limit in all places of a file, regardless of FOLLOW_SHARE */
+#define FOLLOW_CALLS_MAX 32 /* limit of probed calls of such a function */
 #define FOLLOW_SHARE    10 /* a higher limit: one for this number of the functions' own ret */
 
-/* Code reached by tracked tail calls that is not a function of the group. */
+/*
+ * Code reached by tracked tail calls that is not a function of the group. With .behind, it is the
+ * instructions after direct calls of the function at .addr in its file: .plan has only ends.
+ */
 struct follow_place {
 	uint64_t addr;
 	struct plan plan; /* .exit is PLAN_EXIT_RET or _EARLY */
 	bool entry;       /* its entry is also probed, at plan.site */
+	bool behind;
 };
 
 /* A function of the file that is probed. */
@@ -264,7 +269,13 @@ typedef void (*follow_request_fn)(void *arg, struct plan_request *req);
 /*
  * Finds places for the tail calls of f->funcs, functions of the file of @p. A tail call is not
  * tracked if its target cannot be tracked itself, has more than FOLLOW_RETS_MAX ret, or needs too
- * many probes. The caller frees the places with follow_done(), which does not free .funcs.
+ * many probes.
+ *
+ * The return of a function with a jump to another file is probed after its direct calls. The BPF
+ * programs compare the return address of a call with these instructions: calls through pointers
+ * are not tracked.
+ *
+ * The caller frees the places with follow_done(), which does not free .funcs.
  */
 int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,
 	struct err *err);
@@ -277,10 +288,12 @@ void follow_number(struct follow *f, uint32_t first);
 struct follow_to {
 	uint32_t no;
 	bool entry; /* its entry is probed */
+	const struct plan *behind; /* its ends, one of which is where the function returns to; or NULL */
 };
 
-/* True if the tail call @end is tracked. */
-bool follow_end(const struct follow *f, const struct plan_end *end, struct follow_to *ret_to);
+/* True if the tail call @end of @plan is tracked. */
+bool follow_end(const struct follow *f, const struct plan *plan, const struct plan_end *end,
+	struct follow_to *ret_to);
 
 /* True if a tracked tail call leads to the function of @plan. */
 bool follow_leads_to(const struct follow *f, const struct plan *plan);

@@ -628,6 +628,22 @@ static int add_jump(
 	return 0;
 }
 
+/* Adds the places @to, of which one is where @end returns to, with the part @how of its cookie. */
+static void add_behind(struct probes *p, const struct plan_end *end, const struct plan *to,
+	uint64_t how, uint64_t *cookie)
+{
+	_Static_assert(FOLLOW_CALLS_MAX <= FSN_JUMP_RANGES, "they fit");
+	struct fsn_jump *jump;
+
+	if (p->jump_cnt >= FSN_JUMPS_MAX / 2)
+		return;
+	jump = array_add(p->jumps, p->jump_cnt);
+	*jump = (struct fsn_jump) { .to = how | FSN_JUMP_BEHIND };
+	for (size_t i = 0; i < to->end_cnt; i++)
+		jump->hi[i] = to->ends[i].addr - end->addr;
+	*cookie |= (uint64_t)(p->jump_cnt - 1) << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
+}
+
 /* Adds the word that decides whether the tail call @end reaches its tracked target. */
 static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, uint64_t *cookie)
 {
@@ -653,18 +669,20 @@ static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 
 /* Adds the tracked target of a tail call to its cookie. */
 static void add_lead(struct probes *p, uint32_t no, const struct follow *follow,
-	const struct plan_end *end, uint64_t *cookie)
+	const struct plan *plan, const struct plan_end *end, uint64_t *cookie)
 {
 	struct follow_to to;
 	uint64_t how;
 
-	if (!follow_end(follow, end, &to))
+	if (!follow_end(follow, plan, end, &to))
 		return;
 	p->follows = true;
 	if (to.no >= p->place_first)
 		lead_place(p, to.no, no);
 	how = (uint64_t)(to.no + 1) << (FSN_COOKIE_MORE_SHIFT - FSN_COOKIE_WAIT_SHIFT) | to.entry;
-	if (end->word)
+	if (to.behind)
+		add_behind(p, end, to.behind, how, cookie);
+	else if (end->word)
 		add_word(p, end, how, cookie);
 	else
 		*cookie |= how << FSN_COOKIE_WAIT_SHIFT;
@@ -681,7 +699,8 @@ static uint64_t early_cookie(const struct plan_end *end, bool led)
 		(uint64_t)v->is_number << FSN_COOKIE_NUMBER_SHIFT |
 		(uint64_t)(v->number & 63) << FSN_COOKIE_BIT_SHIFT |
 		(uint64_t)end->place.from_fp << FSN_COOKIE_FP_SHIFT |
-		(uint64_t)led << FSN_COOKIE_LED_SHIFT | words << FSN_COOKIE_PLACE_SHIFT;
+		(uint64_t)led << FSN_COOKIE_LED_SHIFT |
+		(uint64_t)end->stepped << FSN_COOKIE_STEPS_SHIFT | words << FSN_COOKIE_PLACE_SHIFT;
 }
 
 /* The owner of an end: a function, or a place that is the target of tracked tail calls. */
@@ -719,7 +738,8 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
 	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
 	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
-	cookie |= (uint64_t)(end->stepped || end->width == 64) << FSN_COOKIE_STEP_SHIFT;
+	if (end->kind < PLAN_END_EARLY)
+		cookie |= (uint64_t)(end->stepped || end->width == 64) << FSN_COOKIE_STEP_SHIFT;
 	if (end->kind == PLAN_END_RET)
 		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT |
 			goroutine_bit(p, of->plan);
@@ -728,7 +748,7 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	else if (end->kind == PLAN_END_JMP_REG)
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else
-		add_lead(p, of->no, of->follow, end, &cookie);
+		add_lead(p, of->no, of->follow, of->plan, end, &cookie);
 	if (code)
 		return code;
 	if (of->no < p->place_first)
@@ -773,7 +793,7 @@ static int user_link(
 		}
 	} else if (t->forwards) {
 		cookie = cookie_of(fn, FSN_FORWARD);
-		add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
+		add_lead(p, fn, follow, &t->plan, &t->plan.ends[0], &cookie);
 		probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
 	} else if (t->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION) {
 		probes_add(p, object, ENGINE_SESSION, t->site_offset,

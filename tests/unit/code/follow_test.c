@@ -63,7 +63,7 @@ static int leads(int n)
 
 	for (size_t i = 0; i < plans[n].end_cnt; i++)
 		if (plans[n].ends[i].kind != PLAN_END_RET)
-			return follow_end(&follow, &plans[n].ends[i], &to) ? (int)to.no
+			return follow_end(&follow, &plans[n], &plans[n].ends[i], &to) ? (int)to.no
 									   : -1;
 	return -1;
 }
@@ -99,14 +99,14 @@ static void test_places(void)
 	function(1, RET);
 	find(1);
 	is_int(leads(0), 1, "a jump to a function that is not asked for is followed");
-	ok(follow_end(&follow, &plans[0].ends[0], &to) && to.entry,
+	ok(follow_end(&follow, &plans[0], &plans[0].ends[0], &to) && to.entry,
 		"whose entry is probed, as that is emulated");
 	done();
 	begin(PLAN_X86_64);
 	function(0, JMP_1);
 	function(1, "31 c0 c3");
 	find(1);
-	ok(follow_end(&follow, &plans[0].ends[0], &to) && !to.entry,
+	ok(follow_end(&follow, &plans[0], &plans[0].ends[0], &to) && !to.entry,
 		"and is not where it is stepped");
 	done();
 	begin(PLAN_X86_64);
