@@ -6,7 +6,7 @@
  * mappings. A folio is valid if its members name this file and this index, and if it is up to date;
  * copied bytes are valid if the folio still is afterwards. Its bytes are in the kernel's direct map.
  * A command finds the base of that map and of the array of struct page by a self-test
- * (lib/kernel/pages.c).
+ * (lib/kernel/link.c).
  *
  * Huge pages of hugetlbfs, memory of memfd_secret(2) and DAX files have other folios or are not in
  * the direct map: their pages count as missing, like reclaimed pages.
@@ -18,7 +18,7 @@
 const volatile bool fsn_cfi = false; /* rows are built for files without an unwind table */
 const volatile __u64 fsn_vmemmap = 0, fsn_page_base = 0;
 
-#define PAGE_BYTES 64 /* of struct page; checked by lib/kernel/pages.c */
+#define PAGE_BYTES 64 /* of struct page; checked by lib/kernel/link.c */
 
 struct xarray {
 	void *xa_head;
@@ -60,7 +60,7 @@ struct file_pages {
 
 /*
  * True if the folio belongs to the file of @p at index @first, and is up to date. Its layout is
- * checked by lib/kernel/pages.c.
+ * checked by lib/kernel/link.c.
  */
 static __always_inline bool folio_is(struct file_pages *p, __u64 folio, __u64 first)
 {
