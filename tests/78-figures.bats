@@ -64,7 +64,7 @@ changed_files() { # COPY
 }
 
 setup_file() {
-	local copy=$BATS_FILE_TMPDIR/copy o=$BATS_FILE_TMPDIR/o BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR
+	local copy=$BATS_FILE_TMPDIR/copy o=$BATS_FILE_TMPDIR/o BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR dir
 
 	common_setup_file
 	need_tool make jq
@@ -74,9 +74,13 @@ setup_file() {
 	assert_eq "$(changed_files "$copy")" 3
 	add_kind "$copy"
 	assert_eq "$(changed_files "$copy")" 6
-	# The programs in the kernel are as they were.
-	cp "$O/bpf/funcsnoop.bpf.o" "$o/bpf"
-	cp "$O/gen/funcsnoop.skel.h" "$o/gen"
+	# The programs in the kernel are as they were, and so are directories below the changed ones.
+	cp "$O"/bpf/*.bpf.o "$o/bpf"
+	cp "$O"/gen/* "$o/gen"
+	for dir in base proc elf code unwind preset find kernel; do
+		mkdir -p "$o/lib/$dir"
+		grep -q __asan_init "$FUNCSNOOP" || cp "$O/lib/$dir"/*.o "$o/lib/$dir"
+	done
 	capture -t 600 make -C "$copy" O="$o" WERROR=1 CFLAGS=-O0 "$o/funcsnoop"
 }
 

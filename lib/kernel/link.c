@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What libbpf 1.1 lacks: links by bpf(2) itself, and where this kernel has the pages of files, found by
-// a self-test on a file of its own.
+// Links by bpf(2) itself where libbpf 1.1 has no call for them; and the pages of files in the kernel's
+// memory, found by a self-test on a file of its own.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
