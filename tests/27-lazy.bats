@@ -286,8 +286,10 @@ two_more_came() { # NAME
 	mkdir "$own"
 	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
 	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
-	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && cp "$2" "$1/cold" &&
-		LD_LIBRARY_PATH=$3 "$1/cold" <<<1 && exec sleep 600' bash "$own" "$FIX/cold" "$BATS_TEST_TMPDIR"
+	# A link of the namespace leads to a place in it.
+	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && mkdir "$1/a" && cp "$2" "$1/a/cold" &&
+		LD_LIBRARY_PATH=$3 "$1/a/cold" <<<1 && mv "$1/a" "$1/b" && ln -s "$1/b" "$1/a" &&
+		exec sleep 600' bash "$own" "$FIX/cold" "$BATS_TEST_TMPDIR"
 	wait_line cold '^ok'
 	poll_until eval '[[ $(cat "/proc/$(bg_pid cold)/comm") == sleep ]]'
 	[[ ! -e $own/cold ]]

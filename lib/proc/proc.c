@@ -479,8 +479,14 @@ static int reopen_path(int path_fd, const char *path, struct err *err)
 
 int proc_open_regular(const char *path, struct err *err)
 {
-	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int fd = -1, root = -1;
+	int pid, below = 0;
 
+	if (sscanf(path, "/proc/%d/root%n", &pid, &below) == 1 && below && path[below] == '/') {
+		root = proc_open_root("/proc", pid, err);
+		return root < 0 ? root : proc_open_in_root(root, path + below, 0, err);
+	}
+	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s'", path);
 	return access("/proc/self/fd", F_OK) ? reopen_path(fd, path, err)

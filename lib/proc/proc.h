@@ -110,7 +110,7 @@ _must_check_ int proc_open_in_root(int root_fd, const char *path, int flags, str
 
 /*
  * Opens @path for reading if it is a regular file. Opening a device can have side effects, and
- * @path may come from a file that another user wrote.
+ * @path may come from a file that another user wrote. Below /proc/PID/root, symbolic links stay there.
  *
  * Returns the descriptor, -EINVAL if @path is not a regular file, or the error of open().
  */

@@ -320,9 +320,10 @@ static size_t parts_below(const struct fsn_file_name *name, char *root)
 
 static bool is_file(const char *path, const struct fsn_file_id *id)
 {
+	_cleanup_close_ int fd = proc_open_regular(path, NULL);
 	struct stat st;
 
-	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == id->ino;
+	return fd >= 0 && !fstat(fd, &st) && st.st_ino == id->ino;
 }
 
 /*
