@@ -180,6 +180,7 @@ struct thread_struct {
 #endif
 
 #define SIGKILL 9
+#define PF_KTHREAD 0x00200000U /* include/linux/sched.h */
 
 struct task_struct {
 	struct thread_info thread_info;

@@ -18,7 +18,6 @@
 #define SIGNAL_GROUP_EXIT 4    /* include/linux/sched/signal.h */
 #define SIGNAL_UNKILLABLE 64   /* the first process of a PID namespace */
 #define PF_IO_WORKER 0x00000010U /* include/linux/sched.h: it has no registers of its own */
-#define PF_KTHREAD   0x00200000U
 
 #if defined(__TARGET_ARCH_x86)
 #define NR_EXIT_GROUP 231

@@ -100,6 +100,21 @@ static __always_inline void name_thread(struct task_struct *task, char *to, __u3
 }
 
 /*
+ * Names the current thread as the one that wakes another, or the interrupt that does: the idle thread
+ * wakes none itself, nor does a thread that is in no system call.
+ */
+static __always_inline void name_waker(struct task_struct *waker, struct wait *wait)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+
+	name_thread(waker, wait->waker, &wait->waker_tid);
+	if (waker->pid && (waker->flags & PF_KTHREAD || (__s64)SYSCALL_NR(regs) != -1))
+		return;
+	wait->waker_tid = NO_TID;
+	__builtin_memcpy(wait->waker, "(interrupt)\0\0\0\0", FSN_COMM_LEN);
+}
+
+/*
  * True if a key, a slow call or a stream needs the names of threads. Reading them costs as much as
  * all the rest.
  */
@@ -213,7 +228,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 		if (wait_has_names() && instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
 		if (waker && wait_has_names())
-			name_thread(waker, wait->waker, &wait->waker_tid);
+			name_waker(waker, wait);
 	}
 	call = &set->call[way];
 	call->where = where;
@@ -409,8 +424,7 @@ static __always_inline void wait_ends(
 }
 
 /*
- * Records that the current thread wakes @task. An interrupt on its CPU may be the real waker. The
- * event sched_wakeup is too late: it can be sent by the CPU of @task, where another thread runs.
+ * Records who wakes @task. The event sched_wakeup is too late: it can be sent by the CPU of @task, where another thread runs.
  */
 SEC("tp_btf/sched_waking")
 int fsn_wakes(__u64 *ctx)
@@ -431,7 +445,7 @@ int fsn_wakes(__u64 *ctx)
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
 	if (!wait)
 		return 0;
-	name_thread(waker, wait->waker, &wait->waker_tid);
+	name_waker(waker, wait);
 	/* names of frames are looked up in the waiting process */
 	if (fsn_waker_stacks)
 		wait->waker_stack = stack_of_thread_in(ctx, SWITCH_FRAMES, (__u32)waker->tgid == tgid);

@@ -301,6 +301,8 @@ ${long:0:256}"
 hint: did you mean 's:openat'"
 	fsn -s 1 attach g 's:nothing*'
 	assert_stderr "funcsnoop attach: no system call 'nothing*'"
+	fsn attach g syscalls:openat -n --json
+	assert_json '.[0].functions[] | [.name, .kind]' '["openat","syscall"]'
 	fsn attach g syscall:sys_openat -n --json
 	assert_json '.[0].functions[] | [.name, .kind]' '["openat","syscall"]'
 	fsn attach g -r 's:^(open|creat$)' -n --json

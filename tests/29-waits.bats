@@ -118,6 +118,23 @@ waits_match() {
 	fsn detach g
 }
 
+@test "waits: the waker of a timer's sleep is an interrupt, not the thread that it interrupts" {
+	need_tool taskset
+	need_tool python3
+	start_bg spinner taskset -c 0 bash -c 'while :; do :; done'
+	start_bg w taskset -c 0 python3 -c 'import time
+while True: time.sleep(0.02)'
+	fsn attach g w:off-cpu --by comm,waker -p "$(bg_pid w)"
+	sleep 1.5
+	fsn stats g --json
+	# Threads in the kernel are interrupted, too: of other processes, for this one makes no call.
+	assert_json_true '[.[0].functions[0].rows[] | select(.key.waker.value == "(interrupt)").calls] | add >= 10'
+	assert_json '[.[0].functions[0].rows[].key.waker.value] | index("bash")' null
+	fsn detach g
+	stop_bg w
+	stop_bg spinner
+}
+
 @test "waits: the stack that woke a thread has the kernel's part and the program's" {
 	work lock 2 w:off-cpu --by comm,waker,waker_stack
 	fsn stats g --json

@@ -508,6 +508,8 @@ c
 	fsn stats --format prometheus --output "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
 	fsn -s 3 stats --fail-if 'calls>5' --json
+	fsn -s 3 stats --fail-if 'calls>10 || calls>5' --json
+	fsn -s 2 stats --fail-if 'calls>10 || ' --json
 	fsn stats --fail-if 'calls>10' --json
 	# The baseline to be changed is unchanged.
 	fsn -s 1 reset

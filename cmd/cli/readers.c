@@ -647,13 +647,26 @@ int read_only(void *at, const struct option_row *opt, char *arg, struct err *err
 		"--only is slow, failed, a duration such as 5ms, or 1/N, not '%s'", arg);
 }
 
+/* Conditions with "||" between them, like several options. */
 int read_check(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stats_options *o = at;
-	char known[ERR_HINT_LEN];
+	char known[ERR_HINT_LEN], *next;
+	int code = 0;
 
-	o->checks = array_grow(o->checks, o->check_cnt, sizeof(*o->checks));
-	if (!check_parse(arg, &o->checks[o->check_cnt++], err))
+	for (; !code && arg; arg = next) {
+		size_t len;
+
+		next = strstr(arg, "||");
+		len = next ? (size_t)(next - arg) : strlen(arg);
+		while (len && arg[len - 1] == ' ')
+			len--;
+		arg[len] = '\0';
+		if (next)
+			next += 2 + strspn(next + 2, " ");
+		code = check_parse(arg, array_add(o->checks, o->check_cnt), err);
+	}
+	if (!code)
 		return 0;
 	snprintf(known, sizeof(known), "%s", err->hint);
 	return *known ? err_hint(err, "known are %s", known) : err->code;

@@ -403,7 +403,7 @@ static int syscall_link(
 const struct target_kind target_syscall = {
 	.number = TARGET_SYSCALL,
 	.prefix = "s",
-	.also = { "syscall" },
+	.also = { "syscall", "syscalls" },
 	.noun = "system call",
 	.word = "syscall",
 	.sleeps = true,
