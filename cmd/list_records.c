@@ -241,7 +241,7 @@ int list_inflight(
 		if (add_calls(&l, l.groups.group[i], &err))
 			return cmd_fail(g, &err);
 	status = listed_print(&l,
-		choice->older_ns ? "no call is in flight for so long" : "no call is in flight");
+		choice->older_ns ? "no call is in flight for this long" : "no call is in flight");
 	if (l.hidden && !g->json)
 		cmd_note(g, "%zu stale call%s hidden; --all shows %s", l.hidden,
 			l.hidden == 1 ? " is" : "s are", l.hidden == 1 ? "it" : "them");

@@ -24,8 +24,8 @@ end_hanging() {
 	fsn list inflight
 	assert_output ""
 	assert_stderr "funcsnoop list: no call is in flight"
-	fsn list inflight g --older-than 1h
-	assert_stderr "funcsnoop list: no call is in flight for so long"
+	fsn list inflight --older-than 1h
+	assert_stderr "funcsnoop list: no call is in flight for this long"
 	fsn list inflight --json
 	assert_output '{"version":1,"calls":[]}'
 	fsn detach hang eng
