@@ -133,6 +133,25 @@ has_shares() {
 	assert_eq "$right" 3
 }
 
+@test "overhead: functions are tried in few batches while the processes that map them sleep" {
+	local dir=$BATS_TEST_TMPDIR/lib
+
+	need_tool strace
+	need_link multi
+	copy_libc "$(command -v sleep)" "$dir"
+	start_bg sleeper env LD_LIBRARY_PATH="$dir" sleep 600
+	poll_until grep -q "$dir/libc.so.6" "/proc/$(bg_pid sleeper)/maps"
+	capture strace -f --seccomp-bpf -o "$dir/strace" -e trace=bpf \
+		"$FUNCSNOOP" attach g '*' --lib "$dir/libc.so.6" --force
+	# The first process that links is the trial's. Of 3,000 functions batches of 512 are 9 or more.
+	assert_between "$(awk '/LINK_CREATE.*attach_type=(0x30|BPF_TRACE_UPROBE_MULTI)/ {
+		trial = trial ? trial : $1; n += $1 == trial } END { print n + 0 }' "$dir/strace")" 2 5
+	fsn stats g --json
+	assert_json '.[0].functions | length' 0
+	stop_bg sleeper
+	fsn detach g
+}
+
 @test "overhead: attach --json has the same numbers and names" {
 	set_prices
 	start_rates

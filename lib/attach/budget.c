@@ -175,6 +175,7 @@ void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share)
 #define PAUSE     5            /* times the cost of a batch, from its begin to the next one */
 #define BATCH_MIN 16 /* functions */
 #define BATCH_MAX 512 /* with 128, the trial of 3,000 functions takes half as long again */
+#define BATCH_IDLE 2048 /* while the program sleeps */
 #define PATIENCE  64 /* batches that are counted again, until all they call is left out */
 
 /* In memory that the process which counts shares. */
@@ -204,6 +205,7 @@ struct batch {
 	int *fd;
 	size_t fd_cnt;
 	uint64_t start_ns, load_ns, cost_ns; /* when it began; CPU time then; what it cost */
+	bool idle; /* the program slept meanwhile */
 };
 
 static uint64_t calls_of(const struct stage *s, uint32_t fn)
@@ -318,6 +320,12 @@ static bool is_harm(const struct budget_span *seen)
 	return seen->cost_ns >= most;
 }
 
+/* A program that is only kept from running will run if it is watched for longer. */
+static bool is_idle(const struct stage *s, const struct budget_span *seen)
+{
+	return seen->wall_ns >= WATCH_NS && seen->used_ns < WATCH_NS / 50 && load_sleeps(&s->load);
+}
+
 static int batch_watch(struct stage *s, struct batch *b, struct budget_span *ret_seen)
 {
 	do {
@@ -329,8 +337,9 @@ static int batch_watch(struct stage *s, struct batch *b, struct budget_span *ret
 			(ret_seen->wall_ns >= SURE_NS && budget_is_over(ret_seen, s->opts.budget.share) &&
 				is_blurred(ret_seen)))
 			break;
-	} while (ret_seen->wall_ns < WATCH_NS ||
-		(ret_seen->used_ns < WATCH_NS / 2 && ret_seen->wall_ns < WATCH_MAX));
+		b->idle = is_idle(s, ret_seen);
+	} while (ret_seen->wall_ns < WATCH_NS || (!b->idle &&
+		ret_seen->used_ns < WATCH_NS / 2 && ret_seen->wall_ns < WATCH_MAX));
 	return 0;
 }
 
@@ -409,8 +418,12 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	count_batch(s, &b, &seen);
 	if (budget_is_over(&seen, s->opts.budget.share))
 		batch_over(s, &b, &seen, is_blurred(&seen));
+	if (*size > BATCH_MAX)
+		*size = BATCH_MAX;
 	if (is_blurred(&seen))
 		*size = *size > 2 * BATCH_MIN ? *size / 2 : BATCH_MIN;
+	else if (b.idle)
+		*size = BATCH_IDLE;
 	else if (*size < BATCH_MAX)
 		*size *= 2;
 	batch_unlink(&b);
@@ -447,7 +460,7 @@ static void count_apart(void *arg)
 	/* Probes over the bound are removed at once, also when all CPUs are busy. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	s->queue = xcalloc(s->draft.probed_cnt + 1, sizeof(*s->queue));
-	s->before = xcalloc(BATCH_MAX, sizeof(*s->before));
+	s->before = xcalloc(BATCH_IDLE, sizeof(*s->before));
 	for (size_t i = 0; i < s->draft.probed_cnt; i++)
 		s->queue[s->queue_cnt++] = s->draft.probed_cnt - 1 - i;
 	attach_bare(&s->draft, &s->opts, s->fs, count_all, s, &err);
@@ -516,7 +529,8 @@ int stage_load(const struct draft *draft, const struct attach_opts *opts, struct
  * Counts the calls of functions of @draft in batches, none of which may cost the program much:
  *
  * - Functions whose entry is emulated come before those that are single-stepped.
- * - Batches begin small. A batch that stays within the bound makes the next one twice as large.
+ * - Batches begin small. A batch that stays within the bound makes the next one twice as large,
+ *   or as large as any if the program sleeps.
  *   One that does not is detached at once: its expensive functions are left out, the others are
  *   counted again, and the next batch has half the size.
  * - After a batch nothing is probed until it has cost at most a fifth of the CPU time that the

@@ -431,3 +431,6 @@ void load_done(struct load *load);
  * decreases.
  */
 uint64_t load_ns(struct load *load);
+
+/* True if no thread of the processes runs or waits for a CPU. */
+bool load_sleeps(const struct load *load);

@@ -170,6 +170,30 @@ uint64_t load_ns(struct load *load)
 	return sum;
 }
 
+static bool has_runnable_thread(pid_t pid)
+{
+	_cleanup_free_ pid_t *tids = NULL;
+	struct proc_stat stat;
+	char path[64];
+	size_t cnt = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	if (proc_pids(path, &tids, &cnt, NULL))
+		return false;
+	for (size_t i = 0; i < cnt; i++)
+		if (!proc_read_stat("/proc", pid, tids[i], &stat) && stat.state == 'R')
+			return true;
+	return false;
+}
+
+bool load_sleeps(const struct load *load)
+{
+	for (size_t i = 0; i < load->cnt; i++)
+		if (has_runnable_thread(load->of[i].pid))
+			return false;
+	return load->cnt;
+}
+
 /* --- which program ---------------------------------------------------------------------------- */
 
 /* 0, -ENOENT or -EACCES. */
