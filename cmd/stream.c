@@ -33,13 +33,14 @@ struct run {
 		struct types *types;
 		struct group_keys keys;
 		struct stacks *stacks; /* or NULL */
+		bool gpu; /* all functions are GPU activity */
 		struct stats *names; /* whose rows have the names of kernels that GPUs ran; or NULL */
 		uint64_t names_ns;
 		struct stats *was; /* the last reading for counters; or NULL */
 		struct counter *counters; /* FIGURE_CNT for each function */
 		struct noise {
 			struct call_noise noise;
-			uint64_t read_ns;
+			uint64_t until_ns; /* of calls that end before */
 		} *noise; /* of each function */
 	} *of; /* of each group */
 	void *firsts; /* tree of struct first */
@@ -151,11 +152,12 @@ static const struct stats *names_of(struct run *r, const struct stream_record *r
 {
 	const struct group *g = r->groups.group[rec->group];
 	struct streamed *of = &r->of[rec->group];
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const struct stats_row *row;
+	uint64_t now;
 
-	if (!group_info(g).gpu || !rec->key)
+	if (!of->gpu || !rec->key)
 		return NULL;
+	now = clock_ns(CLOCK_MONOTONIC);
 	row = of->names
 		? stats_row_find(of->names, rec->call->fn, (pid_t)rec->call->pid, rec->key)
 		: NULL;
@@ -170,15 +172,15 @@ static const struct stats *names_of(struct run *r, const struct stream_record *r
 
 #define NOISE_NS 100000000ULL
 
-/* Returns the error of the durations of the function of @rec, at most NOISE_NS old. */
+/* Returns the error of the durations of the function of @rec, at most NOISE_NS older than @rec. */
 static const struct call_noise *noise_of(struct run *r, const struct stream_record *rec)
 {
 	struct noise *noise = &r->of[rec->group].noise[rec->call->fn];
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t at = rec->call->start + rec->call->duration;
 
-	if (!noise->read_ns || now - noise->read_ns >= NOISE_NS) {
+	if (at >= noise->until_ns) {
+		noise->until_ns = clock_ns(CLOCK_MONOTONIC) + NOISE_NS;
 		call_noise_read(r->groups.group[rec->group], rec->call->fn, &noise->noise);
-		noise->read_ns = now;
 	}
 	return &noise->noise;
 }
@@ -229,7 +231,7 @@ static void write_call(struct run *r, const struct stream_record *rec)
 	c.keys = &r->of[rec->group].keys;
 	c.key = rec->key;
 	c.late_ns = rec->late_ns;
-	c.on_gpu = group_info(r->groups.group[rec->group]).gpu;
+	c.on_gpu = r->of[rec->group].gpu;
 	c.names = names_of(r, rec);
 	if (rec->kind == STREAM_ENTRY) {
 		write_event(r, &c, CALL_ENTRY);
@@ -477,6 +479,7 @@ static int open_groups(struct run *r, struct err *err)
 		if (!code)
 			code = stacks_read(g, &of->stacks, err);
 		of->keys.stacks = of->stacks;
+		of->gpu = group_info(g).gpu;
 		of->noise = xcalloc(group_info(g).fn_cnt, sizeof(*of->noise));
 		group_close_maps(g);
 	}

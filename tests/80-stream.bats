@@ -22,6 +22,32 @@ load stream
 	fsn detach g
 }
 
+cpu_ns() { # NAME: CPU time of its threads
+	awk '{ n += $1 } END { printf "%.0f\n", n }' "/proc/$(bg_pid "$1")"/task/*/schedstat
+}
+
+cost_of_stream() { # TARGET...: CPU time of a stream of 20,000 calls, $cost
+	fsn attach g "$LIB:fix_add" "$@" --overhead none --force
+	start_stream s g --json
+	cost=$(cpu_ns s)
+	capture "$FIX/call" add 20000
+	poll_until has_lines s 20000
+	cost=$(($(cpu_ns s) - cost))
+	stop_stream s
+	fsn detach g
+}
+
+@test "stream: the cost of a call does not depend on the number of functions in the group" {
+	local cost few
+
+	need_link multi # which takes many functions at once
+	copy_libc "$FIX/call" "$BATS_TEST_TMPDIR/lib"
+	cost_of_stream
+	few=$cost
+	cost_of_stream "$BATS_TEST_TMPDIR/lib/libc.so.6:*"
+	assert_between "$cost" 1 $((3 * few))
+}
+
 @test "stream: each call of threads and processes is shown once, with its pid and tid" {
 	attach_fix fix_ret
 	start_stream s g --json

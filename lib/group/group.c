@@ -249,12 +249,18 @@ static int read_description(struct group *g, struct err *err)
 			g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
-	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		const struct target_kind *kind = target_kind(g->funcs[i].kind);
+
 		if (g->funcs[i].lib >= g->meta.lib_cnt || g->funcs[i].exit >= FSN_EXIT_CNT) {
 			g->meta.fn_cnt = g->meta.lib_cnt = 0;
 			return err_set(err, -EPROTO, "group '%s' is damaged: map '%s'", g->name,
 				map_pin_name(MAPID_FUNCS));
 		}
+		g->exits |= 1U << g->funcs[i].exit;
+		g->events |= kind->is_event;
+		g->gpu = kind->on_gpu && (!i || g->gpu);
+	}
 	if (g->meta.lib_cnt > 1)
 		make_titles(g);
 	return 0;
@@ -622,6 +628,9 @@ struct group_info group_info(const struct group *g)
 		.memory = g->meta.block_sets,
 		.split = g->meta.options & FSN_OPT_SPLIT,
 		.raw = g->meta.options & FSN_OPT_RAW,
+		.exits = g->exits,
+		.events = g->events,
+		.gpu = g->gpu,
 		.waits = g->meta.options & FSN_OPT_HOLDS,
 		.kept = g->meta.options & FSN_OPT_KEPT,
 		.sampled_cpus = g->meta.sampled_cpus,
@@ -633,11 +642,6 @@ struct group_info group_info(const struct group *g)
 		.duty = g->meta.duty,
 	};
 
-	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++) {
-		info.exits |= 1U << g->funcs[i].exit;
-		info.events |= target_kind(g->funcs[i].kind)->is_event;
-		info.gpu = target_kind(g->funcs[i].kind)->on_gpu && (!i || info.gpu);
-	}
 	for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
 		info.key[i] = group_text(g, g->meta.key[i]);
 	for (size_t i = 0; i < FSN_SUMS && i < g->meta.sum_cnt; i++)

@@ -16,6 +16,8 @@ struct group {
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
 	char **titles;          /* group_func_title() of functions that share their name, or NULL */
+	unsigned int exits; /* as in struct group_info */
+	bool events, gpu;
 	bool write, foreign;
 	bool swept; /* slots_sweep() has abandoned the calls that cannot return */
 	bool brief; /* group_open_brief(): maps are opened on demand */
