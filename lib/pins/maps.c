@@ -113,23 +113,29 @@ uint32_t map_number(int fd)
 
 /* --- arrays ---------------------------------------------------------------------------------- */
 
+void map_copy(void *to, const void *from, size_t size)
+{
+	const uint64_t *words = from;
+	uint64_t *buf = to;
+
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		buf[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+}
+
 /*
  * Reads a mappable array through mmap(2), without a system call per element. A read-only
  * descriptor cannot be mapped: mmap(2) clears VM_SHARED, which bpf_map_mmap() requires.
  */
-static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, uint64_t *buf)
+static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
 	size_t page = sysconf(_SC_PAGESIZE), begin = first * size;
 	size_t end = begin + cnt * size, from = begin / page * page;
-	uint64_t *words;
 	char *addr;
 
 	addr = mmap(NULL, end - from, PROT_READ, MAP_SHARED, fd, (off_t)from);
 	if (addr == MAP_FAILED)
 		return -errno;
-	words = (uint64_t *)(addr + (begin - from));
-	for (size_t i = 0; i < cnt * size / sizeof(*words); i++)
-		buf[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+	map_copy(buf, addr + (begin - from), cnt * size);
 	munmap(addr, end - from);
 	return 0;
 }

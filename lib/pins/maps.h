@@ -75,6 +75,9 @@ int map_get(int fd, const void *key, void *ret_value);
  */
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf);
 
+/* Copies words of a mapped value as map_read() does. */
+void map_copy(void *to, const void *from, size_t size);
+
 /*
  * Like map_read(), but uses batches, which need fewer system calls. Only for maps that are not
  * written meanwhile, or if the caller detects writes and reads again: words can be torn.

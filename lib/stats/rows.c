@@ -321,7 +321,22 @@ static void take_proc(const struct stats_view *view, struct stats *s, const stru
 	memcpy(row->comm, p->comm, sizeof(p->comm) - 1);
 }
 
-static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s,
+/* Reads used records in place: most records of a table are free. */
+static void take_mapped(const struct stats_view *view, struct stats *s,
+	const struct fsn_proc *procs, uint32_t cnt)
+{
+	struct fsn_proc p;
+
+	for (const struct fsn_proc *from = procs; from < procs + cnt; from++) {
+		if (!__atomic_load_n(&from->key, __ATOMIC_RELAXED))
+			continue;
+		map_copy(&p, from, sizeof(p));
+		take_proc(view, s, &p);
+	}
+}
+
+/* The same through system calls. */
+static int take_unmapped(const struct group *g, const struct stats_view *view, struct stats *s,
 	uint32_t first, uint32_t cnt)
 {
 	_cleanup_free_ struct fsn_proc *chunk = xcalloc(CHUNK, sizeof(*chunk));
@@ -337,19 +352,33 @@ static int take_procs(const struct group *g, const struct stats_view *view, stru
 	return code;
 }
 
+static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+	uint32_t fn_cnt = g->meta.fn_cnt, cnt, ended;
+	int code = procs_cnt(g, &cnt);
+
+	if (code)
+		return code;
+	ended = cnt + (view->ctl.fold & 1) * fn_cnt;
+	if (!map_mmap(group_fd(g, MAPID_PROCS),
+		    (cnt + 2 * (size_t)fn_cnt) * sizeof(struct fsn_proc), &map)) {
+		take_mapped(view, s, map.addr, cnt);
+		take_mapped(view, s, (struct fsn_proc *)map.addr + ended, fn_cnt);
+		return 0;
+	}
+	code = take_unmapped(g, view, s, 0, cnt);
+	return code ? code : take_unmapped(g, view, s, ended, fn_cnt);
+}
+
 int stats_read_procs(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
-	uint32_t cnt, fn_cnt = g->meta.fn_cnt;
 	int code;
 
 	if (!(g->meta.options & FSN_OPT_PROCESSES) || !group_begun(g).calls)
 		return 0;
-	code = procs_cnt(g, &cnt);
-	if (!code)
-		code = take_procs(g, view, s, 0, cnt);
-	if (!code)
-		code = take_procs(g, view, s, cnt + (view->ctl.fold & 1) * fn_cnt, fn_cnt);
+	code = take_procs(g, view, s);
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
 
