@@ -454,6 +454,22 @@ static void add_path(struct stats *s, uint32_t i, uint64_t key, const struct fsn
 	};
 }
 
+/* Reads the baselines of claimed paths: most of a table is free. */
+static int read_base_paths(int fd, const uint64_t *keys, uint32_t cnt, struct fsn_path *base)
+{
+	uint32_t claimed = 0;
+	int code = 0;
+
+	for (uint32_t i = 0; i < cnt; i++)
+		claimed += keys[i] != 0;
+	if (claimed > cnt / 32)
+		return map_read_fixed(fd, 0, cnt, sizeof(*base), base);
+	for (uint32_t i = 0; !code && i < cnt; i++)
+		if (keys[i] || i + 1 == cnt)
+			code = map_get(fd, &i, &base[i]);
+	return code;
+}
+
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw)
 {
@@ -474,7 +490,7 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 	if (!code)
 		code = paths_total(g, raw->paths);
 	if (!code)
-		code = map_read_fixed(base_paths_fd(g, index), 0, cnt, sizeof(*base), base);
+		code = read_base_paths(base_paths_fd(g, index), keys, cnt, base);
 	for (uint32_t i = 0; !code && i < cnt; i++)
 		if (i + 1 == cnt || (keys[i] && (keys[i] & FSN_FN_MASK) <= g->meta.fn_cnt))
 			add_path(s, i, keys[i], &raw->paths[i], &base[i]);

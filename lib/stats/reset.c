@@ -362,6 +362,21 @@ static int write_buckets(const struct group *g, uint32_t in_use, const struct st
 	return bpf_map_update_elem(base_hist_fd(g, !in_use), &f->fn, &hist, 0) ? -errno : 0;
 }
 
+/* Paths without calls never had any, so they are still zeros in each baseline. */
+static int write_paths(int fd, const struct fsn_path *paths, uint32_t cnt)
+{
+	_cleanup_free_ struct fsn_path *called = xcalloc(cnt, sizeof(*called));
+	_cleanup_free_ uint32_t *keys = xcalloc(cnt, sizeof(*keys));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < cnt; i++)
+		if (paths[i].calls) {
+			keys[n] = i;
+			called[n++] = paths[i];
+		}
+	return n && bpf_map_update_batch(fd, keys, called, &n, NULL) ? -errno : 0;
+}
+
 /* Steps 4 and 5. */
 static int switch_baseline(struct reset *r, const struct stats *s, const struct stats_raw *raw)
 {
@@ -380,8 +395,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 		if (s->funcs[i].bucket)
 			code = write_buckets(g, in_use, &s->funcs[i]);
 	if (!code && raw->paths)
-		code = map_write(base_paths_fd(g, idle), 0, g->meta.path_cnt,
-			sizeof(*raw->paths), raw->paths);
+		code = write_paths(base_paths_fd(g, idle), raw->paths, g->meta.path_cnt);
 	if (code)
 		return code;
 	r->ctl->since_ns[idle] = clock_ns(CLOCK_REALTIME);
