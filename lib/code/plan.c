@@ -616,7 +616,7 @@ void follow_explain(const struct follow *f, struct plan *plan)
 	if ((plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY) || !jumps)
 		return;
 	if (!lost && find_behind(f, plan) < f->place_cnt)
-		snprintf(end, room, ": followed from %zu calls in the file, others are not timed",
+		snprintf(end, room, ": timed after %zu direct calls",
 			f->places[find_behind(f, plan)].plan.end_cnt);
 	else if (!lost)
 		snprintf(end, room, ": followed");
