@@ -531,9 +531,10 @@ static int find_places_behind(struct follow *f, struct planner *p)
 	if (code > CALLERS_CODE)
 		return 0;
 	list_leavers(f, &c);
-	qsort(c.probed, c.probed_cnt, sizeof(*c.probed), compare_u64);
-	if (c.target_cnt)
+	if (c.probed && c.target_cnt) {
+		qsort(c.probed, c.probed_cnt, sizeof(*c.probed), compare_u64);
 		find_calls(p, &c);
+	}
 	for (size_t i = 0, n; !ret && i < c.cnt; i += n) {
 		for (n = 1; i + n < c.cnt && c.of[i + n].fde == c.of[i].fde;)
 			n++;
