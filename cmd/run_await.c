@@ -426,6 +426,7 @@ struct samples {
 	struct keys keys;
 	struct keeper *keeper;
 	struct draft *draft;
+	uint64_t begun_ns;
 };
 
 static int attach(struct samples *s, struct bpffs *fs, int pids_fd, struct err *err)
@@ -469,6 +470,8 @@ int samples_begin(const struct options *o, struct bpffs *fs, int pids_fd,
 	if (code) {
 		samples_free(s);
 		*ret_samples = NULL;
+	} else {
+		s->begun_ns = clock_ns(CLOCK_MONOTONIC);
 	}
 	return code;
 }
@@ -496,11 +499,12 @@ int samples_show(struct samples *s)
 		.format = s->o->stats.format,
 		.of_command = s->o->stats.of_command,
 		.past = true };
-	char *name = s->name;
+	char *name = s->name, text[TEXT_NUM_LEN];
 	int status;
 
 	o.names = (struct words) { &name, 1 };
-	printf("On CPU, by samples: also functions that are left out below\n");
+	printf("On CPU, by samples of the last %s: also functions that are left out below\n",
+		text_duration(clock_ns(CLOCK_MONOTONIC) - s->begun_ns, text));
 	status = stats_options_run(&o);
 	printf("\n");
 	return status;

@@ -229,7 +229,7 @@ ends() { # FILE
 	fsn stats st --json --output "$doc"
 	assert_eq "$(ends "$doc")" '{"no_table":2,"outermost":2}'
 	fsn stats st
-	assert_stderr_match '50\.0 % of stacks are complete; of the others most met a file before its unwind table was loaded: 1 (dlcall, 1 other|other, 1 dlcall)$'
+	assert_stderr_match '50\.0 % of stacks are complete; most others met a file before its unwind table was loaded: 1 (dlcall, 1 other|other, 1 dlcall)$'
 	fsn stats st --json
 	assert_json '[.[0].functions[].rows[].key.stack | select(.end == "no_table") | .frames[-1]
 		| [.name, (.file | split("/") | last)]] | sort' '[["dl_round","dlcall"],["dl_round","other"]]'

@@ -110,7 +110,7 @@ static void note_stops(const struct health_of *h, uint64_t n)
 	char took[TEXT_NUM_LEN];
 
 	NOTE(h,
-		"%s stopped until there were tables or probes, for %s in all, which is in no time but of others that waited for it",
+		"%s stopped until its tables or probes were ready, for %s in all: not part of its times",
 		counted(n, "time a process was", "times processes were").text,
 		text_duration(h->rg->s->paused_ns, took));
 }
@@ -209,9 +209,9 @@ static const struct health_row rows[] = {
 	{ "bulk_frees", NULL, NULL, NULL, STATS(bulk_frees), note_bulk_frees },
 	{ "lost_stacks", "stack is", "stacks are", "not known: too many different ones",
 		STATS(lost_stacks), NULL },
-	{ "lost_python", "frame is the interpreter's,", "frames are the interpreter's,",
-		"not those of Python: what these are could not be read", STATS(lost_python), NULL },
-	{ "lost_texts", "key was", "keys were", "not read: what they are was not in memory",
+	{ "lost_python", "frame is", "frames are",
+		"the interpreter's: their Python functions could not be read", STATS(lost_python), NULL },
+	{ "lost_texts", "key was", "keys were", "not read: the text was not in memory",
 		STATS(lost_texts), NULL },
 	{ "lost_conditions", "call was", "calls were",
 		"not counted: the text that --if compares was not in memory",
@@ -327,7 +327,7 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 	whole = 1000 * calls[FSN_WALK_OUTERMOST] / all;
 	if (most == FSN_WALK_NO_TABLE)
 		stacks_cut_by(rg, by, sizeof(by));
-	report_note(r, f, "%u.%u %% of stacks are complete; of the others most %s%s", (unsigned int)whole / 10,
+	report_note(r, f, "%u.%u %% of stacks are complete; most others %s%s", (unsigned int)whole / 10,
 		(unsigned int)whole % 10, stack_end_text(most), by);
 }
 

@@ -14,16 +14,36 @@ static struct figure_scope scope_of(const struct report_group *rg)
 
 #define BOLD "1"
 
+/*
+ * Sets *ret_errors to the failed calls of @f that are not part of another call, which is counted with the
+ * same result. Returns false if they are not known.
+ */
+static bool own_errors(const struct stats_func *f, uint64_t *ret_errors)
+{
+	bool all = f->n.errors == f->n.calls;
+
+	*ret_errors = all ? f->n.errors - f->n.chained : f->n.errors;
+	return all || !f->n.errors || !f->n.chained;
+}
+
 /* Appends the last row: the total of @s. */
 static void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope)
 {
 	struct stats_func sum = {};
+	uint64_t errors = 0, own;
+	bool known = true;
 	struct figures f;
 
-	for (size_t i = 0; i < s->func_cnt; i++)
+	for (size_t i = 0; i < s->func_cnt; i++) {
 		func_sum_add(&sum, &s->funcs[i]);
+		known &= own_errors(&s->funcs[i], &own);
+		errors += own;
+	}
 	sum.n.calls -= sum.n.chained;
+	sum.n.errors = errors;
 	figures_of(&sum, scope, grid_wanted(grid), &f);
+	if (!known)
+		f.known &= ~FIGURE_BIT(FIGURE_ERRORS);
 	/* One in another is in the time of both. */
 	if (!scope->all_ns)
 		f.known &= ~FIGURE_BIT(FIGURE_TOTAL);

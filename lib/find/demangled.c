@@ -748,7 +748,7 @@ static int add_copies(struct resolver *r, struct arg *a, const struct object *li
 		return 0;
 	list_into(lib, inlined, into, sizeof(into));
 	if (inlined->split_cnt)
-		snprintf(low, sizeof(low), "; %zu in pieces may have run more often",
+		snprintf(low, sizeof(low), "; the count of %zu may be too low",
 			inlined->split_cnt);
 	m.note = note = xasprintf("'%s' was inlined into %s: %zu site%s counted, without times%s",
 		name, into, m.place_cnt, m.place_cnt == 1 ? " is" : "s are", low);

@@ -619,7 +619,7 @@ const char *stack_end_text(enum fsn_walk_end end)
 		[FSN_WALK_BUSY] = "met mappings that were changing",
 		[FSN_WALK_NOWHERE] = "lead where no code is",
 		[FSN_WALK_NO_TABLE] = "met a file before its unwind table was loaded",
-		[FSN_WALK_NO_RULE] = "met code that is in no unwind table",
+		[FSN_WALK_NO_RULE] = "met code without an unwind rule",
 		[FSN_WALK_NO_MEMORY] = "lead out of memory that is there",
 		[FSN_WALK_LOST] = "have a frame that can't be followed",
 		[FSN_WALK_NO_PAGE] = "met a page of a file that is not in memory",
