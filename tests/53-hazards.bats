@@ -393,7 +393,7 @@ go_unharmed() { # TEXT ATTACH-OPTION...
 	need_fixture hazgo
 	capture "$FIX/hazgo" 5
 	plain=$output
-	fsn attach g '*' --lib "$FIX/hazgo" --quiet
+	fsn attach g '**' --lib "$FIX/hazgo" --quiet # "*" skips the runtime and the standard library
 	capture "$FIX/hazgo" 5
 	assert_output "$plain"
 	fsn stats g --json

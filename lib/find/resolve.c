@@ -445,19 +445,31 @@ static bool is_of_start_files(const char *name)
 		!strncmp(name, "__x86.get_pc_thunk.", 19);
 }
 
-/* Every program of Go has these, about 1,500: "*" skips them. */
-static bool is_of_go_runtime(const char *name)
+/*
+ * The runtime and the standard library of Go, whose packages begin with these (go/src): "*" skips them.
+ * The runtime's assembly has names without a package.
+ */
+static bool is_of_go_itself(struct elf_file *elf, const struct elf_func *func)
 {
-	static const char *const packages[] = { "runtime.", "runtime/", "internal/", "go:", "type:" };
+	static const char *const packages[] = { "archive", "bufio", "bytes", "cmp", "compress", "container",
+		"context", "crypto", "database", "debug", "embed", "encoding", "errors", "expvar", "flag",
+		"fmt", "go", "hash", "html", "image", "index", "internal", "io", "iter", "log", "maps", "math",
+		"mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "slices", "sort",
+		"strconv", "strings", "structs", "sync", "syscall", "testing", "text", "time", "type", "unicode",
+		"unique", "unsafe", "vendor", "weak" };
+	const char *name = func->names[0].name;
+	size_t len = strcspn(name, "./:");
 
+	if (!name[len])
+		return elf_file_go(elf, func->addr) != ELF_GO_NOT;
 	return ANY_WHERE(ARRAY_SIZE(packages), i,
-		!strncmp(name, packages[i], strlen(packages[i])));
+		strlen(packages[i]) == len && !strncmp(name, packages[i], len));
 }
 
 static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
-	const bool no_runtime = !strcmp(a->name, "*") && elf_file_info(lib->elf)->go;
+	const bool own = !strcmp(a->name, "*") && elf_file_info(lib->elf)->go;
 
 	for (size_t i = 0; i < cnt; i++) {
 		const char *name = funcs[i].names[0].name;
@@ -465,7 +477,7 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 		int ret;
 
 		if (funcs[i].kind == ELF_LABEL || is_of_start_files(name) ||
-			(no_runtime && is_of_go_runtime(name)))
+			(own && is_of_go_itself(lib->elf, &funcs[i])))
 			continue;
 		n = match_names(a, &funcs[i]);
 		ret = n ? add_name(r, a, lib, &funcs[i], n) : 0;

@@ -90,6 +90,44 @@ static void test_functions(void)
 	done();
 }
 
+/* A function that jumps to a stub, called directly once. */
+static void test_calls(void)
+{
+	struct follow_to to = {};
+
+	begin(PLAN_X86_64);
+	function(0, JMP_1);
+	function(1, "ff 25 00 10 00 00");
+	function(2, "50 e8 fa fd ff ff 48 89 c3 58 c3");
+	function(3, "48 b8 e8 f9 fc ff ff 00 00 00 c3"); /* a call within a number */
+	find(1);
+	ok(follow_end(&follow, &plans[0], &plans[0].ends[0], &to) && to.behind && to.behind->end_cnt == 1,
+		"a jump to another file is followed to the call of the function");
+	is_int(follow_lost(&follow, &plans[0]), 0, "no jump is lost");
+	if (to.behind) {
+		const struct plan_end *end = &to.behind->ends[0];
+
+		ok(end->addr == AT(2) + 6 && end->kind == PLAN_END_EARLY && end->place.offset == -8,
+			"the next instruction is probed, where the return address is below the stack pointer");
+	}
+	done();
+	begin(PLAN_X86_64);
+	function(0, JMP_1);
+	function(1, "ff 25 00 10 00 00");
+	function(2, "50 e8 fa fd ff ff c3");
+	find(1);
+	ok(follow_end(&follow, &plans[0], &plans[0].ends[0], &to), "also a ret, of a function that is not probed");
+	done();
+	begin(PLAN_X86_64);
+	function(0, JMP_1);
+	function(1, "ff 25 00 10 00 00");
+	function(2, "50 e8 fa fd ff ff c3");
+	find(3);
+	ok(!follow_end(&follow, &plans[0], &plans[0].ends[0], &to), "but not one that is probed itself");
+	is_int(follow_lost(&follow, &plans[0]), 1, "the jump is lost");
+	done();
+}
+
 static void test_places(void)
 {
 	struct follow_to to;
@@ -287,6 +325,7 @@ static void test_said(void)
 int main(void)
 {
 	test_functions();
+	test_calls();
 	test_places();
 	test_linkage();
 	test_arm64();
