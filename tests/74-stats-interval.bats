@@ -348,22 +348,22 @@ heat_has_columns() { # N
 
 	attach_add
 	start_watch 90 20 g --watch -i 0.2
-	poll_until screen_has 'no function of it was called'
+	poll_until screen_has 'no calls yet'
 	tm send-keys -t w C-z
 	poll_until screen_has 'Stopped'
 	assert_eq "$(tm display -p -t w '#{cursor_flag} #{alternate_on}')" "1 0"
 	tm send-keys -t w fg Enter
-	poll_until screen_has 'no function of it was called'
+	poll_until screen_has 'no calls yet'
 	tm send-keys -t w C-c
 	poll_until screen_is_back
 	assert_eq "$(tm display -p -t w '#{cursor_flag}')" 1
 	tm send-keys -t w "clear; $FUNCSNOOP stats g --watch -i 0.2; echo st=\$?" Enter
-	poll_until screen_has 'no function of it was called'
+	poll_until screen_has 'no calls yet'
 	pid=$(pgrep -f -- "^$FUNCSNOOP stats g --watch -i 0.2")
 	kill -TERM "$pid"
 	poll_until screen_has '^st=0$'
 	tm send-keys -t w "clear; $FUNCSNOOP stats g --watch -i 0.2; echo st=\$?" Enter
-	poll_until screen_has 'no function of it was called'
+	poll_until screen_has 'no calls yet'
 	fsn detach g
 	poll_until screen_has '^st=1$'
 	screen_has "no group 'g' is attached" || fail "$(screen)"

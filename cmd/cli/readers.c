@@ -659,7 +659,7 @@ int read_check(void *at, const struct option_row *opt, char *arg, struct err *er
 
 		next = strstr(arg, "||");
 		len = next ? (size_t)(next - arg) : strlen(arg);
-		while (len && arg[len - 1] == ' ')
+		while (next && len && arg[len - 1] == ' ')
 			len--;
 		arg[len] = '\0';
 		if (next)
