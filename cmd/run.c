@@ -685,7 +685,8 @@ static int run(struct globals *g, int argc, char **argv)
 	o.command = command;
 	if (command && !command[0])
 		return cmd_usage(g, "no command after '--'");
-	if (bare && runs_already(command))
+	/* "run ./prog -- ./prog": no arguments of a program begin with "--" alone. */
+	if (bare && (runs_already(command) || (command[1] && !strcmp(command[1], "--"))))
 		return hint_functions(g, bare);
 	if (!o.words.cnt && !o.attach.pids.cnt != !command && !option_given(NOT_OF_SUMMARY))
 		return run_summary(&o);

@@ -790,11 +790,12 @@ static int look(struct session *s)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	o->stats.past = true;
-	if (!o->stats.interval_ns && !o->stats.watch)
-		stop_groups(s);
 	/* First: the table below can have a row for each of very many functions. */
 	if (s->samples)
 		samples_show(s->samples);
+	/* Rates are of the time until the reading. */
+	if (!o->stats.interval_ns && !o->stats.watch)
+		stop_groups(s);
 	table = stats_options_run(&o->stats);
 	if (o->document_fd)
 		write_document(o);

@@ -449,7 +449,7 @@ group_counts() {
 		link_works $link || continue
 		fsn run g 'turn_*' --lib "$FIX/turns" --link $link --output "$BATS_TEST_TMPDIR/json" --json -- \
 			bash -c "exec '$FIX/turns' 1.2 2 >'$BATS_TEST_TMPDIR/own'"
-		assert_stderr_match "^funcsnoop run: overhead at most 10 %: [1-8] more functions left out meanwhile: 'turn_hot[0-7]' \([0-9]+ calls/s\)"
+		assert_stderr_match "^funcsnoop run: overhead at most 10 %: [1-8] functions left out meanwhile: 'turn_hot[0-7]' \([0-9]+ calls/s\)"
 		output=$(<"$BATS_TEST_TMPDIR/json")
 		assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
 	done
@@ -462,7 +462,7 @@ group_counts() {
 	local rate
 	[[ $(link_of) == session ]] || skip "no session links"
 	fsn run g 'nap_*' --lib "$FIX/naps" --output "$BATS_TEST_TMPDIR/json" --json -- "$FIX/naps" 400
-	assert_stderr_match "1 more function left out meanwhile: 'nap_hot' \([0-9]+ calls/s\)"
+	assert_stderr_match "1 function left out meanwhile: 'nap_hot' \([0-9]+ calls/s\)"
 	rate=$(sed -nE "s/.*'nap_hot' \(([0-9]+) calls.*/\1/p" <<<"$stderr")
 	((rate > 0 && rate <= 500000))
 	output=$(<"$BATS_TEST_TMPDIR/json")
@@ -473,7 +473,7 @@ group_counts() {
 @test "overhead: run removes what costs processes that it does not count" {
 	start_rates
 	fsn run g 'rate_*' --lib "$RATES" -- sleep 3
-	assert_stderr_match "1 more function left out meanwhile: 'rate_hot' \([1-9][0-9]* calls/s\)"
+	assert_stderr_match "1 function left out meanwhile: 'rate_hot' \([1-9][0-9]* calls/s\)"
 	stop_bg rates
 }
 
@@ -483,7 +483,7 @@ group_counts() {
 @test "overhead: run removes what costs more than a program that sleeps uses" {
 	set_prices
 	fsn run g 'nap_l*' --lib "$FIX/naps" --json -o "$BATS_TEST_TMPDIR/json" -- "$FIX/naps" 2000
-	assert_stderr_match "1 more function left out meanwhile: 'nap_long' \([0-9]+ calls/s\)"
+	assert_stderr_match "1 function left out meanwhile: 'nap_long' \([0-9]+ calls/s\)"
 }
 
 # bats test_tags=alone
@@ -503,7 +503,7 @@ group_counts() {
 	END
 	fsn run "$BATS_TEST_TMPDIR/own:*next_of_them*" -- "$BATS_TEST_TMPDIR/own"
 	assert_stderr_match '^.{12,80}  +~[0-9.]+/s  +left out$'
-	assert_stderr_match "1 more function left out meanwhile: '.{12,40}' \([0-9]+ calls/s\)"
+	assert_stderr_match "1 function left out meanwhile: '.{12,40}' \([0-9]+ calls/s\)"
 	refute_stderr_match 'no calls yet'
 	fsn run "$BATS_TEST_TMPDIR/own:*next_of_them*" --show hist -- "$BATS_TEST_TMPDIR/own"
 	assert_stderr_match '^no function to show: 1 function was left out at the overhead limit$'
@@ -547,7 +547,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	done
 	kill -INT "$(pgrep -P "$(bg_pid run)" -x funcsnoop)"
 	wait_bg run
-	assert_stderr_match "[0-9]+ more functions? left out meanwhile: 'turn_hot"
+	assert_stderr_match "[0-9]+ functions? left out meanwhile: 'turn_hot"
 	output=$(<"$BATS_TEST_TMPDIR/json")
 	for file in turns others; do
 		assert_eq "$(json -c --arg name "$file" '.[0].functions
@@ -585,7 +585,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	cp "$(bg_out turns)" "$BATS_TEST_TMPDIR/own"
 	kill -INT "$pid"
 	wait_bg run
-	assert_stderr_match "more functions? left out meanwhile: 'turn_hot"
+	assert_stderr_match "functions? left out meanwhile: 'turn_hot"
 	output=$(<"$BATS_TEST_TMPDIR/json")
 	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
 	# The program has ended in the middle of turn_long.
@@ -649,7 +649,7 @@ code_at() { # PID FILE ADDRESS: where PID has it
 	capture cc -O1 -fPIC -shared -o "$dir/libfsnlate.so" "$dir/late.c"
 	fsn run 'fsnlate:late_[hk]*' --json -o "$dir/json" -- "$FIX/dlcall" "$dir/libfsnlate.so" late_run 1 1 10
 	assert_stderr_match "yet: waiting for it$"
-	assert_stderr_match "^funcsnoop run: overhead at most 10 %: 1 more function left out meanwhile: 'late_hot' \([0-9]+ calls/s\)"
+	assert_stderr_match "^funcsnoop run: overhead at most 10 %: 1 function left out meanwhile: 'late_hot' \([0-9]+ calls/s\)"
 	output=$(<"$dir/json")
 	assert_json '.[0].functions | map([.name, .calls])' '[["late_kept",100]]'
 }

@@ -214,6 +214,13 @@ four_groups() {
 	stop_bg busy
 }
 
+@test "run: a program before -- is an error, and the hint names its functions" {
+	fsn -s 2 run "$FIX/call" -- "$FIX/call" add 1
+	assert_output ""
+	assert_stderr_match "^funcsnoop run: no function of '.*/call' is named$"
+	assert_stderr_match "^hint: use '.*/call:\*' for all functions of that file$"
+}
+
 @test "run: the name of a file with --pid is all of its functions, unless it is that of a function" {
 	cp "$FIX/call" "$BATS_TEST_TMPDIR/hanger"
 	cp "$FIX/call" "$BATS_TEST_TMPDIR/main"

@@ -107,7 +107,7 @@ void bound_shed_text(
 	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size)
 {
 	struct bound b = {};
-	size_t len = snprintf(buf, size, "overhead at most %g %%: %zu more function%s left out meanwhile",
+	size_t len = snprintf(buf, size, "overhead at most %g %%: %zu function%s left out meanwhile",
 		budget->share / 1e4, cnt, cnt == 1 ? "" : "s");
 
 	/* A function that was left out before has no probes. */

@@ -59,7 +59,7 @@ void bound_text(const struct bound *b, const struct budget *budget, char *buf, s
 
 /*
  * The same of the @cnt functions that were left out while @draft counted: shed_tell(). "overhead at
- * most 10 %: 2 more functions left out meanwhile: 'f' (9000 calls/s), ..."
+ * most 10 %: 2 functions left out meanwhile: 'f' (9000 calls/s), ..."
  */
 void bound_shed_text(
 	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size);
