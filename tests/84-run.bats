@@ -236,6 +236,9 @@ four_groups() {
 	assert_json '[.[0].functions[].name]' '["main"]'
 	fsn -s 1 run hanger -d 0.1
 	assert_stderr_match "^hint: "
+	fsn run call -- "$FIX/call" add 3
+	assert_stderr_match "^funcsnoop run: 'call' is a file: all of its functions$"
+	assert_stderr_match '^main +1 '
 	stop_bg c
 	stop_bg m
 }

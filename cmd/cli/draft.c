@@ -645,7 +645,8 @@ static bool hint_habit(const struct attach_options *o, const char *word, struct 
 static bool is_file(const struct attach_options *o, const char *word, bool nameless)
 {
 	__cleanup(objects_done) struct objects files = {};
-	const struct libfind_opts opts = { .pids = o->pids.of, .pid_cnt = o->pids.cnt };
+	const struct libfind_opts opts = { .pids = o->pids.of, .pid_cnt = o->pids.cnt,
+		.program = o->draft.program };
 	_cleanup_libfind_ struct libfind *finder = libfind_new(&opts);
 	const struct elf_func *funcs;
 	struct elf_file *elf;
@@ -839,13 +840,15 @@ static int draft_as_typed(struct attach_options *o, const char *name,
 	return code;
 }
 
-/* "run redis-server -p PID" means the functions of that file, if it has none of the name. */
+/* "run prog -- ./prog" and "run prog -p PID" mean the functions of prog, if it has none of the name. */
 static void take_whole_file(struct attach_options *o)
 {
 	static char all[4096];
 	char **last = &o->words.word[o->words.cnt - 1];
 
-	if (o->words.cnt != 2 || !o->pids.cnt || o->draft.lib_cnt || o->draft.regex ||
+	bool runs = o->draft.program && !strcmp(basename(o->draft.program), *last);
+
+	if (o->words.cnt != 2 || (!o->pids.cnt && !runs) || o->draft.lib_cnt || o->draft.regex ||
 		strchr(*last, ':') || strlen(*last) > sizeof(all) - 3 || !is_file(o, *last, true))
 		return;
 	cmd_note(o->g, "'%s' is a file: all of its functions", *last);
