@@ -473,7 +473,8 @@ group_counts() {
 @test "overhead: run removes what costs processes that it does not count" {
 	start_rates
 	fsn run g 'rate_*' --lib "$RATES" -- sleep 3
-	assert_stderr_match "1 function left out meanwhile: 'rate_hot' \([1-9][0-9]* calls/s\)"
+	# rate_warm costs nearly as much as sleep(1) may, by the prices of this machine.
+	assert_stderr_match "[12] functions? left out meanwhile: 'rate_hot' \([1-9][0-9]* calls/s\)"
 	stop_bg rates
 }
 
