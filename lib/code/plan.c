@@ -406,7 +406,7 @@ struct calls {
 
 static bool has_addr(const uint64_t *addrs, size_t cnt, uint64_t addr)
 {
-	size_t at = FIRST_WHERE(cnt, i, addrs[i] >= addr);
+	size_t at = addrs ? FIRST_WHERE(cnt, i, addrs[i] >= addr) : cnt;
 
 	return at < cnt && addrs[at] == addr;
 }
