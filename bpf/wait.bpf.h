@@ -424,7 +424,8 @@ static __always_inline void wait_ends(
 }
 
 /*
- * Records who wakes @task. The event sched_wakeup is too late: it can be sent by the CPU of @task, where another thread runs.
+ * Records who wakes @task. The event sched_wakeup is too late: it can be sent by the CPU of @task,
+ * where another thread runs.
  */
 SEC("tp_btf/sched_waking")
 int fsn_wakes(__u64 *ctx)

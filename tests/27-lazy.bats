@@ -259,14 +259,19 @@ two_more_came() { # NAME
 	fsn detach st
 }
 
-# shellcheck disable=SC2016	# of the other shell
-@test "stacks: a program of another mount namespace has names while it runs" {
+# Stacks of fix_add of a copy of the library; $own is the place of the other namespace.
+attach_for_namespace() {
 	need_pages
 	need_tool unshare
-	local own=$BATS_TEST_TMPDIR/own
 	mkdir "$own"
 	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
 	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+}
+
+# shellcheck disable=SC2016	# of the other shell
+@test "stacks: a program of another mount namespace has names while it runs" {
+	local own=$BATS_TEST_TMPDIR/own
+	attach_for_namespace
 	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && cp "$2" "$1/cold" &&
 		LD_LIBRARY_PATH=$3 exec "$1/cold"' bash "$own" "$FIX/cold" "$BATS_TEST_TMPDIR"
 	wait_line cold '^ready'
@@ -280,12 +285,8 @@ two_more_came() { # NAME
 }
 
 @test "stacks: an ended program of another mount namespace has names while that has a process" {
-	need_pages
-	need_tool unshare
 	local own=$BATS_TEST_TMPDIR/own
-	mkdir "$own"
-	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR"
-	fsn attach st "$BATS_TEST_TMPDIR/libfix.so.1:fix_add" --stacks all --count
+	attach_for_namespace
 	# A link of the namespace leads to a place in it.
 	start_bg cold unshare -m bash -c 'mount -t tmpfs own "$1" && mkdir "$1/a" && cp "$2" "$1/a/cold" &&
 		LD_LIBRARY_PATH=$3 "$1/a/cold" <<<1 && mv "$1/a" "$1/b" && ln -s "$1/b" "$1/a" &&

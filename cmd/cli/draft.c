@@ -845,7 +845,6 @@ static void take_whole_file(struct attach_options *o)
 {
 	static char all[4096];
 	char **last = &o->words.word[o->words.cnt - 1];
-
 	bool runs = o->draft.program && !strcmp(basename(o->draft.program), *last);
 
 	if (o->words.cnt != 2 || (!o->pids.cnt && !runs) || o->draft.lib_cnt || o->draft.regex ||

@@ -178,7 +178,6 @@ static void runs_watch(const struct counters_of *c, uint32_t fn, struct runs *ru
 		SUM_OF(c, fn, end_runs) - end_runs);
 }
 
-DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
 
 /* Sorts @values. Returns 0 if there are none. */
 static uint64_t lower_quartile(uint64_t *values, int cnt)

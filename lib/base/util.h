@@ -129,6 +129,14 @@ static inline int close_fd(int fd)
                                                                                               \
 		return __VA_ARGS__;                                                           \
 	}
+/* For qsort() and bsearch() of uint64_t. */
+static inline int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 /* The same for an array of pointers to elements of @type. */
 #define DEFINE_POINTER_ORDER(name, type, ...)                                                 \
 	static int name(const void *a, const void *b)                                         \

@@ -457,6 +457,51 @@ int func_bounds(struct func *f, struct plan *plan)
 	return func_add_range(f, f->entry, end);
 }
 
+/* --- direct calls ------------------------------------------------------------------------------ */
+
+void addrs_sort(struct addrs *a)
+{
+	if (a->cnt)
+		qsort(a->addr, a->cnt, sizeof(*a->addr), compare_u64);
+}
+
+bool addrs_have(const struct addrs *a, uint64_t addr)
+{
+	return a->cnt && bsearch(&addr, a->addr, a->cnt, sizeof(*a->addr), compare_u64);
+}
+
+/* Returns the target of the call or with @jumps the jump at @bytes, or 0. */
+static uint64_t call_target(enum plan_arch arch, bool jumps, const uint8_t *bytes, uint64_t addr)
+{
+	int32_t rel;
+
+	if (arch == PLAN_X86_64 && (bytes[0] == 0xe8 || (jumps && bytes[0] == 0xe9))) {
+		memcpy(&rel, bytes + 1, 4);
+		return addr + 5 + (int64_t)rel;
+	}
+	if (arch == PLAN_ARM64 && a64_word(bytes) >> 26 == 0x25) /* bl */
+		return addr + ((int64_t)((uint64_t)a64_word(bytes) << 38) >> 36);
+	return 0;
+}
+
+void image_find_calls(const struct plan_image *img, bool jumps, const struct addrs *targets,
+	direct_call_fn found, void *arg)
+{
+	const size_t len = img->arch == PLAN_X86_64 ? 5 : 4, step = img->arch == PLAN_X86_64 ? 1 : 4;
+
+	for (size_t i = 0; i < img->text_cnt && targets->cnt; i++) {
+		const struct plan_text *t = &img->texts[i];
+
+		for (size_t k = 0; k + len <= t->size; k += step) {
+			uint64_t to = call_target(img->arch, jumps, t->bytes + k, t->addr + k);
+
+			if (to >= targets->addr[0] && to <= targets->addr[targets->cnt - 1] &&
+				addrs_have(targets, to))
+				found(arg, t->addr + k, to);
+		}
+	}
+}
+
 /*
  * --- code or data ------------------------------------------------------------------------------
  */

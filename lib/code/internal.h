@@ -179,6 +179,26 @@ static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 /* Frees @cold. */
 void cold_free(struct cold_index *cold);
 
+/* bounds.c: direct calls in the bytes of a file */
+
+struct addrs {
+	uint64_t *addr;
+	size_t cnt;
+};
+
+void addrs_sort(struct addrs *a);
+/* True if @addr is one of the sorted @a. */
+bool addrs_have(const struct addrs *a, uint64_t addr);
+
+typedef void (*direct_call_fn)(void *arg, uint64_t at, uint64_t target);
+
+/*
+ * Calls @found for the bytes of each direct call of an address in the sorted @targets, with @jumps
+ * also of each jump of x86-64. They need not be an instruction.
+ */
+void image_find_calls(const struct plan_image *img, bool jumps, const struct addrs *targets,
+	direct_call_fn found, void *arg);
+
 /* bounds.c: decisions based on the index */
 
 /*

@@ -237,11 +237,23 @@ static bool leads_on(const struct follow *f, const struct plan *plan, int level)
 	return plan->end_cnt == 1 && is_followed(f, &plan->ends[0], level + 1);
 }
 
-/* True if @end of @plan leaves the file, and the places are probed where the function returns to. */
+/* True if @end is a direct jump to what cannot be tracked, such as another file. */
+static bool jumps_away(const struct follow *f, const struct plan_end *end)
+{
+	return (end->kind == PLAN_END_JMP || end->kind == PLAN_END_JCC) && !is_followed(f, end, 0);
+}
+
+/* True if @end of @plan is one, and the instructions are probed to which the function returns. */
 static bool returns_behind(const struct follow *f, const struct plan *plan, const struct plan_end *end)
 {
-	return (end->kind == PLAN_END_JMP || end->kind == PLAN_END_JCC) && !is_followed(f, end, 0) &&
-		find_behind(f, plan) < f->place_cnt;
+	return jumps_away(f, end) && find_behind(f, plan) < f->place_cnt;
+}
+
+/* True if the returns of the function are probed at its ends, and not by goroutine. */
+static bool has_ends(const struct plan *plan)
+{
+	return !plan->refused[0] && !plan->goroutine &&
+		(plan->exit == PLAN_EXIT_RET || plan->exit == PLAN_EXIT_EARLY);
 }
 
 bool follow_forwards(const struct follow *f, const struct plan *plan)
@@ -353,8 +365,7 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	if (code)
 		return code;
 	rets = count_ends(&plan, false);
-	if (plan.refused[0] || (plan.exit != PLAN_EXIT_RET && plan.exit != PLAN_EXIT_EARLY) ||
-		plan.goroutine || rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
+	if (!has_ends(&plan) || rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
 		plan_done(&plan);
 		return 0;
 	}
@@ -396,54 +407,20 @@ struct direct_call {
 };
 
 struct calls {
-	uint64_t *targets; /* sorted */
-	size_t target_cnt;
+	const struct plan_image *img;
+	struct addrs targets;
 	struct direct_call *of;
 	size_t cnt;
-	uint64_t *probed; /* sorted: other probes of functions */
-	size_t probed_cnt;
+	struct addrs probed; /* other probes of functions */
 };
 
-static bool has_addr(const uint64_t *addrs, size_t cnt, uint64_t addr)
+static void add_call(void *arg, uint64_t at, uint64_t target)
 {
-	size_t at = addrs ? FIRST_WHERE(cnt, i, addrs[i] >= addr) : cnt;
+	struct calls *c = arg;
+	uint32_t fde = fde_index(c->img, at);
 
-	return at < cnt && addrs[at] == addr;
-}
-
-/* Returns the target of the call at @bytes, or 0. */
-static uint64_t call_target(enum plan_arch arch, const uint8_t *bytes, uint64_t addr)
-{
-	int32_t rel;
-
-	if (arch == PLAN_X86_64 && bytes[0] == 0xe8) {
-		memcpy(&rel, bytes + 1, 4);
-		return addr + 5 + (int64_t)rel;
-	}
-	if (arch == PLAN_ARM64 && a64_word(bytes) >> 26 == 0x25) /* bl */
-		return addr + ((int64_t)((uint64_t)a64_word(bytes) << 38) >> 36);
-	return 0;
-}
-
-static void find_calls(const struct planner *p, struct calls *c)
-{
-	const size_t len = p->img.arch == PLAN_X86_64 ? 5 : 4, step = p->img.arch == PLAN_X86_64 ? 1 : 4;
-
-	for (size_t i = 0; i < p->img.text_cnt; i++) {
-		const struct plan_text *t = &p->img.texts[i];
-
-		for (size_t k = 0; k + len <= t->size; k += step) {
-			uint64_t target = call_target(p->img.arch, t->bytes + k, t->addr + k);
-			uint32_t fde;
-
-			if (!target || !has_addr(c->targets, c->target_cnt, target))
-				continue;
-			fde = fde_index(&p->img, t->addr + k);
-			if (fde == NO_FDE)
-				continue;
-			*array_add(c->of, c->cnt) = (struct direct_call) { t->addr + k, target, fde };
-		}
-	}
+	if (fde != NO_FDE)
+		*array_add(c->of, c->cnt) = (struct direct_call) { at, target, fde };
 }
 
 /* Adds the instruction after @call in the function @f, if it can have a probe. */
@@ -456,7 +433,7 @@ static void add_behind(struct func *f, const struct calls *c, const struct direc
 	if (!insn || !func_state(f, insn)->seen || insn->flow != INSN_CALL)
 		return;
 	next = func_insn(f, insn->addr + insn->len);
-	if (!next || !func_state(f, next)->seen || has_addr(c->probed, c->probed_cnt, next->addr) ||
+	if (!next || !func_state(f, next)->seen || addrs_have(&c->probed, next->addr) ||
 		place->plan.end_cnt == FOLLOW_CALLS_MAX ||
 		!insn_probe_ok(f->p->img.arch, func_bytes(f, next), next->len, &f->p->rules, why,
 			sizeof(why)))
@@ -494,35 +471,30 @@ static void list_leavers(struct follow *f, struct calls *c)
 		const struct plan *plan = f->funcs[i].plan;
 		bool leaves = false;
 
-		*array_add(c->probed, c->probed_cnt) = plan->site;
+		*array_add(c->probed.addr, c->probed.cnt) = plan->site;
 		for (size_t k = 0; k < plan->end_cnt; k++) {
 			const struct plan_end *end = &plan->ends[k];
 
-			*array_add(c->probed, c->probed_cnt) = end->addr;
-			leaves |= (end->kind == PLAN_END_JMP || end->kind == PLAN_END_JCC) &&
-				!is_followed(f, end, 0);
+			*array_add(c->probed.addr, c->probed.cnt) = end->addr;
+			leaves |= jumps_away(f, end);
 		}
-		if (!leaves || plan->refused[0] || plan->goroutine ||
-			(plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY))
-			continue;
-		*array_add(c->targets, c->target_cnt) = plan->addr; /* functions are sorted */
+		if (leaves && has_ends(plan))
+			*array_add(c->targets.addr, c->targets.cnt) = plan->addr; /* functions are sorted */
 	}
 	for (size_t i = 0; i < f->place_cnt; i++)
 		for (size_t k = 0; k < f->places[i].plan.end_cnt; k++) {
-			*array_add(c->probed, c->probed_cnt) = f->places[i].plan.ends[k].addr;
-			*array_add(c->probed, c->probed_cnt) = f->places[i].plan.site;
+			*array_add(c->probed.addr, c->probed.cnt) = f->places[i].plan.ends[k].addr;
+			*array_add(c->probed.addr, c->probed.cnt) = f->places[i].plan.site;
 		}
-	for (size_t i = 0; i < c->target_cnt; i++)
-		*array_add(f->places, f->place_cnt) = (struct follow_place) { .addr = c->targets[i],
-			.plan = { .addr = c->targets[i], .exit = PLAN_EXIT_EARLY },
+	for (size_t i = 0; i < c->targets.cnt; i++)
+		*array_add(f->places, f->place_cnt) = (struct follow_place) { .addr = c->targets.addr[i],
+			.plan = { .addr = c->targets.addr[i], .exit = PLAN_EXIT_EARLY },
 			.behind = true };
 }
 
-DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
-
 static int find_places_behind(struct follow *f, struct planner *p)
 {
-	struct calls c = {};
+	struct calls c = { .img = &p->img };
 	size_t code = 0, first = f->place_cnt, cnt;
 	int ret = 0;
 
@@ -531,10 +503,8 @@ static int find_places_behind(struct follow *f, struct planner *p)
 	if (code > CALLERS_CODE)
 		return 0;
 	list_leavers(f, &c);
-	if (c.probed && c.target_cnt) {
-		qsort(c.probed, c.probed_cnt, sizeof(*c.probed), compare_u64);
-		find_calls(p, &c);
-	}
+	addrs_sort(&c.probed);
+	image_find_calls(c.img, false, &c.targets, add_call, &c);
 	for (size_t i = 0, n; !ret && i < c.cnt; i += n) {
 		for (n = 1; i + n < c.cnt && c.of[i + n].fde == c.of[i].fde;)
 			n++;
@@ -545,9 +515,9 @@ static int find_places_behind(struct follow *f, struct planner *p)
 		if (f->places[i].plan.end_cnt)
 			f->places[cnt++] = f->places[i];
 	f->place_cnt = cnt;
-	free(c.targets);
+	free(c.targets.addr);
 	free(c.of);
-	free(c.probed);
+	free(c.probed.addr);
 	return ret;
 }
 

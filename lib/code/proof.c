@@ -446,11 +446,6 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 /* A handler with more functions in its closure may do anything. */
 #define MAX_CLOSURE 1024
 
-struct addrs {
-	uint64_t *addr;
-	size_t cnt;
-};
-
 static bool has(const struct addrs *a, uint64_t addr)
 {
 	return ANY_WHERE(a->cnt, i, a->addr[i] == addr);
@@ -477,6 +472,7 @@ static int32_t rel32(const uint8_t *b)
 
 /* Functions that are called, by their addresses and by stubs, and the functions that call them. */
 struct calls {
+	const struct plan_image *img;
 	const struct plan_calls *of;
 	struct addrs targets, callers; /* .callers are FDEs' starts */
 };
@@ -487,9 +483,10 @@ static void calls_done(struct calls *c)
 	free(c->callers.addr);
 }
 
-static void add_caller(const struct plan_image *img, struct calls *c, uint64_t addr)
+static void add_caller(void *arg, uint64_t at, uint64_t target)
 {
-	const struct plan_fde *fde = image_fde(img, addr);
+	struct calls *c = arg;
+	const struct plan_fde *fde = image_fde(c->img, at);
 	struct addrs *to = &c->callers;
 
 	/* Calls are found in the order of their addresses, so those of a function are adjacent. */
@@ -498,7 +495,7 @@ static void add_caller(const struct plan_image *img, struct calls *c, uint64_t a
 }
 
 /* Finds call *WORD(%rip) and PLT stubs: jmp *WORD(%rip), possibly after endbr64. */
-static void find_stubs(const struct plan_image *img, const struct plan_text *t, struct calls *c)
+static void find_stubs(const struct plan_text *t, struct calls *c)
 {
 	const uint8_t *b = t->bytes;
 
@@ -509,7 +506,7 @@ static void find_stubs(const struct plan_image *img, const struct plan_text *t, 
 			!has_word(c->of, addr + 6 + (int64_t)rel32(b + i + 2)))
 			continue;
 		if (b[i + 1] == 0x15) {
-			add_caller(img, c, addr);
+			add_caller(c, addr, 0);
 			continue;
 		}
 		add(&c->targets, addr);
@@ -521,35 +518,14 @@ static void find_stubs(const struct plan_image *img, const struct plan_text *t, 
 	}
 }
 
-/* Finds direct calls of @targets, and jumps to them. */
-static void find_callers(const struct plan_image *img, const struct plan_text *t,
-	const struct addrs *targets, struct calls *c)
-{
-	uint64_t low = UINT64_MAX, high = 0;
-
-	for (size_t i = 0; i < targets->cnt; i++) {
-		low = targets->addr[i] < low ? targets->addr[i] : low;
-		high = targets->addr[i] > high ? targets->addr[i] : high;
-	}
-	for (size_t i = 0; i + 5 <= t->size; i++) {
-		uint64_t to;
-
-		if ((t->bytes[i] & 0xfe) != 0xe8)
-			continue;
-		to = t->addr + i + 5 + (int64_t)rel32(t->bytes + i + 1);
-		if (to >= low && to <= high && has(targets, to))
-			add_caller(img, c, t->addr + i);
-	}
-}
-
-static void calls_find(const struct plan_image *img, struct calls *c)
+static void calls_find(struct calls *c)
 {
 	for (size_t i = 0; i < c->of->func_cnt; i++)
 		add(&c->targets, c->of->funcs[i]);
-	for (size_t i = 0; i < img->text_cnt; i++)
-		find_stubs(img, &img->texts[i], c);
-	for (size_t i = 0; i < img->text_cnt && c->targets.cnt; i++)
-		find_callers(img, &img->texts[i], &c->targets, c);
+	for (size_t i = 0; i < c->img->text_cnt; i++)
+		find_stubs(&c->img->texts[i], c);
+	addrs_sort(&c->targets);
+	image_find_calls(c->img, true, &c->targets, add_caller, c);
 }
 
 /* --- what a function refers to --------------------------------------------------------------- */
@@ -696,18 +672,19 @@ static uint64_t handlers_find(const struct plan_image *img, const struct calls *
 uint64_t plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
 	const struct plan_calls *leave)
 {
-	__cleanup(calls_done) struct calls in = { .of = install }, out = { .of = leave };
+	__cleanup(calls_done) struct calls in = { .img = img, .of = install },
+					   out = { .img = img, .of = leave };
 	struct addrs wrappers = {};
 
 	if (img->arch != PLAN_X86_64)
 		return 0;
-	calls_find(img, &out);
+	calls_find(&out);
 	if (out.callers.cnt)
-		calls_find(img, &in);
+		calls_find(&in);
 	for (size_t i = 0; i < in.callers.cnt; i++)
 		*array_add(wrappers.addr, wrappers.cnt) = in.callers.addr[i];
-	for (size_t i = 0; i < img->text_cnt && wrappers.cnt; i++)
-		find_callers(img, &img->texts[i], &wrappers, &in);
+	addrs_sort(&wrappers);
+	image_find_calls(img, true, &wrappers, add_caller, &in);
 	free(wrappers.addr);
 	return in.callers.cnt ? handlers_find(img, &in, &out) : 0;
 }

@@ -528,7 +528,6 @@ static void tidy_texts(struct elf_file *f)
 	f->text_cnt = kept;
 }
 
-DEFINE_ORDER(compare_u64, uint64_t, (*x > *y) - (*x < *y))
 
 /* True if all names at that address are those of a part of another function. */
 static bool is_cold(const struct elf_func *func)
