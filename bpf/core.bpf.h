@@ -181,6 +181,7 @@ struct thread_struct {
 
 #define SIGKILL 9
 #define PF_KTHREAD 0x00200000U /* include/linux/sched.h */
+#define PF_EXITING 0x00000004U
 
 struct task_struct {
 	struct thread_info thread_info;

@@ -157,15 +157,12 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 }
 #endif
 
-/* The target of jump @i to another file if it returns to a probed place, by its return address; or 0. */
-static __noinline __u64 jump_behind(struct pt_regs *ctx, __u32 i)
+/* The target of a jump to another file if it returns to a probed place, by its return address; or 0. */
+static __noinline __u64 jump_behind(struct pt_regs *ctx, const struct fsn_jump *jump)
 {
 	__s64 away = return_address(REG_SP(ctx), REG_LINK(ctx)) - REG_IP(ctx);
-	struct fsn_jump *jump = bpf_map_lookup_elem(&fsn_jumps, &i);
 	bool found = false;
 
-	if (!jump)
-		return 0;
 	for (int k = 0; k < FSN_JUMP_RANGES; k++)
 		found |= away == jump->hi[k];
 	return found ? jump->to : 0;
@@ -187,7 +184,7 @@ static __always_inline __u64 jump_target(struct pt_regs *ctx, __u64 cookie)
 		return cookie >> FSN_COOKIE_WAIT_SHIFT;
 	jump = bpf_map_lookup_elem(&fsn_jumps, &i);
 	if (jump && !jump->word)
-		return jump_behind(ctx, i);
+		return jump_behind(ctx, jump);
 	if (!jump || bpf_probe_read_user(&word, sizeof(word), (void *)(at + jump->word)) ||
 		word != at + jump->target)
 		return 0;
@@ -483,7 +480,8 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		return 0;
 	if (fsn_follows)
 		jump.back = return_address(where, link);
-	if (jump.back && (__u32)how >= 2 && !is_expensive(((__u32)how >> 1) - 1))
+	if (jump.back && (__u32)how >= 2 &&
+		(how & FSN_JUMP_BEHIND || !is_expensive(((__u32)how >> 1) - 1)))
 		jump.how = how;
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);

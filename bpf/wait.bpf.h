@@ -101,14 +101,15 @@ static __always_inline void name_thread(struct task_struct *task, char *to, __u3
 
 /*
  * Names the current thread as the one that wakes another, or the interrupt that does: the idle thread
- * wakes none itself, nor does a thread that is in no system call.
+ * wakes none itself, nor does a thread that is in no system call and does not exit, but in a page fault.
  */
 static __always_inline void name_waker(struct task_struct *waker, struct wait *wait)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
 
 	name_thread(waker, wait->waker, &wait->waker_tid);
-	if (waker->pid && (waker->flags & PF_KTHREAD || (__s64)SYSCALL_NR(regs) != -1))
+	if (waker->pid &&
+		(waker->flags & (PF_KTHREAD | PF_EXITING) || (__s64)SYSCALL_NR(regs) != -1))
 		return;
 	wait->waker_tid = NO_TID;
 	__builtin_memcpy(wait->waker, "(interrupt)\0\0\0\0", FSN_COMM_LEN);

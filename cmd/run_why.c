@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Where the time of a summary's threads went: on the CPU, waiting for one, and blocked, by what they
 // waited for. The parts' documents have the waits; the kernel's clock of the process has the rest.
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "internal.h"
@@ -25,27 +19,17 @@
 /* Adds the page faults of @pid, its threads, and its CPU time, also of threads that have ended. */
 static bool add_process(struct why_counts *c, pid_t pid)
 {
-	unsigned long long minor, major, threads;
-	char path[64], text[1024];
+	struct proc_stat stat;
 	struct timespec ts;
 	clockid_t clock;
-	const char *at;
-	FILE *f;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts) ||
+		proc_read_stat("/proc", pid, 0, &stat))
 		return false;
 	c->cpu_ns += (uint64_t)ts.tv_sec * S_NS + ts.tv_nsec;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	at = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
-	if (f)
-		fclose(f);
-	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %*u %*u %*d %*d %*d %*d %llu",
-			   &minor, &major, &threads) != 3)
-		return false;
-	c->minor += minor;
-	c->major += major;
-	c->threads += threads;
+	c->minor += stat.minor;
+	c->major += stat.major;
+	c->threads += stat.threads;
 	return true;
 }
 
@@ -160,10 +144,8 @@ static void add_place(struct share *s, const char *stack, size_t most, uint64_t 
 	s->of += value;
 	while (i < s->place_cnt && strcmp(s->places[i].text, text) != 0)
 		i++;
-	if (i == s->place_cnt) {
-		s->places = array_grow(s->places, s->place_cnt, sizeof(*s->places));
-		s->places[s->place_cnt++] = (struct place) { .text = xstrdup(text) };
-	}
+	if (i == s->place_cnt)
+		*array_add(s->places, s->place_cnt) = (struct place) { .text = xstrdup(text) };
 	s->places[i].value += value;
 }
 
@@ -222,19 +204,27 @@ static void add_samples(struct share *s, const struct saved_func *f)
 
 DEFINE_ORDER(compare_shares, struct share, FALLING(ns))
 
+/* On a terminal, the innermost functions of the place that fit. */
 static void print_share(const struct share *s, uint64_t all_ns)
 {
 	const struct place *most = NULL;
+	const char *place, *inner;
 	char text[TEXT_NUM_LEN];
+	size_t len;
 
 	for (size_t i = 0; i < s->place_cnt; i++)
 		if (!most || s->places[i].value > most->value)
 			most = &s->places[i];
-	printf("%5.1f %%  %8s  %s", 100.0 * s->ns / all_ns, text_duration(s->ns, text), s->text);
+	len = printf("%5.1f %%  %8s  %s", 100.0 * s->ns / all_ns, text_duration(s->ns, text), s->text);
 	if (s->cnt)
-		printf(", %" PRIu64 " times", s->cnt);
-	if (most && *most->text)
-		printf("; %.0f %% in %s", 100.0 * most->value / s->of, most->text);
+		len += printf(", %s", counted(s->cnt, "time", "times").text);
+	if (most && *most->text) {
+		place = most->text;
+		len += printf("; %.0f %% in ", 100.0 * most->value / s->of);
+		while (text_width() && len + strlen(place) > text_width() && (inner = strstr(place, " > ")))
+			place = inner + strlen(" > ");
+		printf("%s", place);
+	}
 	printf("\n");
 }
 

@@ -121,7 +121,8 @@ waits_match() {
 @test "waits: the waker of a timer's sleep is an interrupt, not the thread that it interrupts" {
 	need_tool taskset
 	need_tool python3
-	start_bg spinner taskset -c 0 bash -c 'while :; do :; done'
+	cp "$BASH" "$BATS_TEST_TMPDIR/spinner" # a name that no other thread has
+	start_bg spinner taskset -c 0 "$BATS_TEST_TMPDIR/spinner" -c 'while :; do :; done'
 	start_bg w taskset -c 0 python3 -c 'import time
 while True: time.sleep(0.02)'
 	fsn attach g w:off-cpu --by comm,waker -p "$(bg_pid w)"
@@ -129,7 +130,7 @@ while True: time.sleep(0.02)'
 	fsn stats g --json
 	# Threads in the kernel are interrupted, too: of other processes, for this one makes no call.
 	assert_json_true '[.[0].functions[0].rows[] | select(.key.waker.value == "(interrupt)").calls] | add >= 10'
-	assert_json '[.[0].functions[0].rows[].key.waker.value] | index("bash")' null
+	assert_json '[.[0].functions[0].rows[].key.waker.value] | index("spinner")' null
 	fsn detach g
 	stop_bg w
 	stop_bg spinner

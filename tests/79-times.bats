@@ -297,18 +297,18 @@ tail_counts() {
 
 # bats test_tags=alone
 @test "times: a tail call to another file has a time after direct calls, with each kind of link" {
-	local least link links more want
+	local least link links more n=300 want
 
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
 	read_links
-	printf -v want '%s\n' "own_before 20 20 0 0" "own_leaves 100 60 40 0" "own_maybe 40 40 0 0" \
-		"own_throws 40 20 0 20" "tail_direct 120 120 0 0"
+	printf -v want '%s\n' "own_before $n $n 0 0" "own_leaves $((5 * n)) $((3 * n)) $((2 * n)) 0" "own_maybe $((6 * n)) $((6 * n)) 0 0" \
+		"own_throws $((2 * n)) $n 0 $n" "tail_direct $((7 * n)) $((7 * n)) 0 0"
 	for link in "${links[@]}"; do
 		# tail_direct, to which they jump, has the same return address.
 		for more in '' "$FIX/libtail.so:tail_direct"; do
 			fsn attach g "$FIX/tailcall:own_*" $more --link "$link" --exit ret --overhead none
-			capture env LD_BIND_NOW=1 "$FIX/tailcall" leaves 20
+			capture env LD_BIND_NOW=1 "$FIX/tailcall" leaves "$n"
 			least=$(sed -n 's/^own_leaves //p' <<<"$output")
 			fsn stats g --json
 			# A single step takes from 2 to 20 us, and its mean is subtracted.

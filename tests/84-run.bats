@@ -234,6 +234,11 @@ four_groups() {
 	assert_json_true '.[0].functions | length > 1'
 	fsn attach g main -p "$(bg_pid m)" -n --json
 	assert_json '[.[0].functions[].name]' '["main"]'
+	# Also if a program has the name, which need not be mapped.
+	[[ -x /usr/bin/free ]]
+	fsn -s 1 attach g free -p "$(bg_pid m)" -n
+	assert_stderr_match "^funcsnoop attach: 'free' is only imported by "
+	refute_stderr_match 'is a file'
 	fsn -s 1 run hanger -d 0.1
 	assert_stderr_match "^hint: "
 	fsn run call -- "$FIX/call" add 3

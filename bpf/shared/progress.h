@@ -116,7 +116,8 @@ struct fsn_place {
 	unsigned long long hits; /* of its exit probes */
 	unsigned long long ended; /* tracked calls that returned there */
 	unsigned int fn; /* the function whose hits include these */
-	unsigned int link, link_cnt; /* the pins of its links: link_cnt from link_N */
+	/* the pins of its links: link_cnt from link_N; 0: its probes are among those of .fn */
+	unsigned int link, link_cnt;
 	unsigned int removed;        /* the links are removed */
 };
 #define FSN_EXPENSIVE_MIN 1024

@@ -641,22 +641,14 @@ static bool hint_habit(const struct attach_options *o, const char *word, struct 
 }
 
 /* True if @word is a library or a program, of the given processes if there are any. */
-/* With @nameless, a file without a function of its name. */
-static bool is_file(const struct attach_options *o, const char *word, bool nameless)
+static bool is_file(const struct attach_options *o, const char *word)
 {
 	__cleanup(objects_done) struct objects files = {};
 	const struct libfind_opts opts = { .pids = o->pids.of, .pid_cnt = o->pids.cnt,
 		.program = o->draft.program };
 	_cleanup_libfind_ struct libfind *finder = libfind_new(&opts);
-	const struct elf_func *funcs;
-	struct elf_file *elf;
-	size_t cnt;
 
-	if (libfind_get(finder, word, &files, NULL))
-		return false;
-	elf = files.object[0]->elf;
-	return !nameless || elf_file_funcs(elf, &funcs, &cnt, NULL) ||
-		!elf_file_lookup(elf, word, strlen(word));
+	return !libfind_get(finder, word, &files, NULL);
 }
 
 /* A word that is no preset may be a FUNCTION of another tracer, or one without its group. */
@@ -671,7 +663,7 @@ static int hint_word(const struct attach_options *o, int code, struct err *err)
 		return err_hint(err, "did you mean '%ss:%s'", group, word);
 	if (code == -ENOENT && is_qualified(word))
 		return err_hint(err, "a FUNCTION comes after the name of a group: 'g %s'", word);
-	if (code == -ENOENT && is_file(o, word, false))
+	if (code == -ENOENT && is_file(o, word))
 		return err_hint(err, "use '%s%s:*' for all functions of that file", group, word);
 	if (err->hint[0])
 		return code;
@@ -840,16 +832,21 @@ static int draft_as_typed(struct attach_options *o, const char *name,
 	return code;
 }
 
-/* "run prog -- ./prog" and "run prog -p PID" mean the functions of prog, if it has none of the name. */
+/* "run prog -- ./prog" or "run prog -p PID" */
+static bool names_file(const struct attach_options *o)
+{
+	const char *last = o->words.word[o->words.cnt - 1];
+
+	return o->words.cnt == 2 && !o->draft.lib_cnt && !o->draft.regex && !strchr(last, ':') &&
+		(o->pids.cnt || (o->draft.program && !strcmp(basename(o->draft.program), last))) &&
+		is_file(o, last);
+}
+
 static void take_whole_file(struct attach_options *o)
 {
 	static char all[4096];
 	char **last = &o->words.word[o->words.cnt - 1];
-	bool runs = o->draft.program && !strcmp(basename(o->draft.program), *last);
 
-	if (o->words.cnt != 2 || (!o->pids.cnt && !runs) || o->draft.lib_cnt || o->draft.regex ||
-		strchr(*last, ':') || strlen(*last) > sizeof(all) - 3 || !is_file(o, *last, true))
-		return;
 	cmd_note(o->g, "'%s' is a file: all of its functions", *last);
 	snprintf(all, sizeof(all), "%s:*", *last);
 	*last = all;
@@ -858,12 +855,17 @@ static void take_whole_file(struct attach_options *o)
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
-	const char *last, *preset;
+	const char *last = o->words.word[o->words.cnt - 1], *preset;
+	const bool explain = o->draft.explain, file = explain && names_file(o);
 	int code;
 
-	take_whole_file(o);
-	last = o->words.word[o->words.cnt - 1];
+	o->draft.explain &= !file; /* which would be of a function of that name */
 	code = draft_as_typed(o, name, ret_set, ret_draft, err);
+	o->draft.explain = explain;
+	if (code == -ENOENT && !*ret_set && (file || names_file(o))) {
+		take_whole_file(o);
+		return draft_as_typed(o, name, ret_set, ret_draft, err);
+	}
 	/* "run torch": run has put its own group before the word. */
 	if (code != -ENOENT || *ret_set || o->words.cnt > 2 || o->draft.lib_cnt || strchr(last, ':') ||
 		(o->words.cnt == 2 && strcmp(o->words.word[0], "run") != 0))

@@ -52,7 +52,8 @@ struct shed {
 	struct price price;
 	struct load load;
 	int dir_fd, pids_fd;
-	struct map_mapping stats, ctl;
+	struct map_mapping stats, ctl, places;
+	uint32_t place_cnt;
 	uint32_t rows;
 	uint64_t begun_ns, looked_ns;
 	struct span_from *from;
@@ -213,9 +214,21 @@ static void mark_left_out(const struct shed *s, uint32_t *limits, bool undo)
 
 /* --- replacing links by links with fewer probes --------------------------------------------- */
 
-static bool is_left_out(const struct shed *s, uint64_t cookie)
+/* The function of a probe, also of the instruction after a call of it; otherwise its place, from .fn_cnt on. */
+static uint32_t fn_of(const struct shed *s, uint64_t cookie)
 {
 	uint32_t fn = cookie & FSN_COOKIE_FN_MASK;
+	const struct fsn_place *place = s->places.addr;
+
+	if (fn < s->fn_cnt || fn - s->fn_cnt >= s->place_cnt)
+		return fn;
+	place += fn - s->fn_cnt;
+	return place->link_cnt ? fn : place->fn;
+}
+
+static bool is_left_out(const struct shed *s, uint64_t cookie)
+{
+	uint32_t fn = fn_of(s, cookie);
 
 	return fn < s->fn_cnt && s->funcs[fn].limit == LIMIT_LEFT_OUT;
 }
@@ -231,7 +244,7 @@ static int fd_of_func(const struct shed *s, uint32_t fn)
 static int file_of(const struct shed *s, const struct link_multi_info *link)
 {
 	for (uint32_t i = 0; i < link->cnt; i++) {
-		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+		uint32_t fn = fn_of(s, link->cookies[i]);
 
 		if (fn < s->fn_cnt)
 			return fd_of_func(s, fn);
@@ -246,7 +259,7 @@ static int file_of(const struct shed *s, const struct link_multi_info *link)
 #define CLASSES 64
 static unsigned int class_of(const struct shed *s, uint64_t cookie)
 {
-	uint32_t fn = cookie & FSN_COOKIE_FN_MASK;
+	uint32_t fn = fn_of(s, cookie);
 	uint64_t calls = s->splits && fn < s->fn_cnt ? s->funcs[fn].calls_per_s : 0; /* in the span */
 
 	return calls ? CLASSES - 1 - __builtin_clzll(2 * calls) : 0;
@@ -305,7 +318,7 @@ static bool has_entries(const struct link_multi_info *link)
 static void mark_gone(const struct shed *s, const struct link_multi_info *link)
 {
 	for (uint32_t i = 0; i < link->cnt; i++) {
-		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+		uint32_t fn = fn_of(s, link->cookies[i]);
 
 		if (fn < s->fn_cnt && is_left_out(s, link->cookies[i]))
 			s->gone[fn] = 3;
@@ -528,9 +541,9 @@ static bool keep_mixed(const struct shed *s, const struct link_multi_info *link)
 	bool any = false;
 
 	for (uint32_t i = 0; kept && kept < link->cnt && i < link->cnt; i++) {
-		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+		uint32_t fn = fn_of(s, link->cookies[i]);
 
-		if (!is_left_out(s, fn) || s->was[fn])
+		if (!is_left_out(s, link->cookies[i]) || s->was[fn])
 			continue;
 		s->funcs[fn].limit = LIMIT_NONE;
 		any = true;
@@ -554,7 +567,7 @@ static void keep_but_whole(const struct shed *s, const struct pinned *pinned, si
 		bool kept = count_kept(s, link);
 
 		for (uint32_t k = 0; !kept && k < link->cnt; k++)
-			whole[link->cookies[k] & FSN_COOKIE_FN_MASK] = true;
+			whole[fn_of(s, link->cookies[k])] = true;
 	}
 	for (uint32_t i = 0; i < s->fn_cnt; i++)
 		if (!whole[i] && !s->was[i])
@@ -923,6 +936,7 @@ void shed_free(struct shed *s)
 	group_free(s->group);
 	map_munmap(&s->stats);
 	map_munmap(&s->ctl);
+	map_munmap(&s->places);
 	load_done(&s->load);
 	close_fd(s->dir_fd);
 	close_fd(s->pids_fd);
@@ -937,7 +951,7 @@ void shed_free(struct shed *s)
 
 static int open_maps(struct shed *s, bool children)
 {
-	_cleanup_close_ int ctl_fd = -1;
+	_cleanup_close_ int ctl_fd = -1, places_fd = -1;
 	int code = bpffs_open_group(s->fs, s->name, &s->dir_fd, NULL);
 
 	if (!code)
@@ -947,6 +961,12 @@ static int open_maps(struct shed *s, bool children)
 	ctl_fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_CTL), 0);
 	if (ctl_fd < 0)
 		return ctl_fd;
+	places_fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_PLACES), 0);
+	code = map_check(places_fd, MAPID_PLACES, 0, &s->place_cnt);
+	if (!code)
+		code = map_mmap(places_fd, s->place_cnt * sizeof(struct fsn_place), &s->places);
+	if (code)
+		return code;
 	if (children)
 		s->pids_fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_PIDS), 0);
 	return map_mmap(ctl_fd, sizeof(struct fsn_ctl), &s->ctl);

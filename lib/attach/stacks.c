@@ -373,17 +373,19 @@ static bool find_in(struct meeting *m, pid_t pid, const struct fsn_file_id *id, 
 	struct stack_file *ret_file)
 {
 	const struct proc_maps *maps;
+	const struct proc_map *here;
 	struct elf_file *elf;
 	uint64_t offset;
 	int fd;
 
 	if (procs_maps(m->procs, pid, &maps, NULL))
 		return false;
+	here = proc_maps_at(maps, at, &offset);
 	for (size_t i = 0; i < maps->cnt; i++) {
 		const struct proc_map *map = &maps->maps[i];
 		bool same = map_is(map, id);
 
-		if (!same && proc_maps_at(maps, at, &offset) != map)
+		if (!same && map != here)
 			continue;
 		fd = proc_open_mapped("/proc", pid, map, NULL);
 		if (fd < 0)

@@ -191,21 +191,12 @@ static size_t find_func(const struct follow *f, uint64_t addr)
 	return at < f->func_cnt && f->funcs[at].plan->addr == addr ? at : f->func_cnt;
 }
 
-static size_t find_place(const struct follow *f, uint64_t addr)
+/* With @behind, of the instructions after the calls of the function at @addr. */
+static size_t find_place(const struct follow *f, uint64_t addr, bool behind)
 {
 	size_t i = 0;
 
-	while (i < f->place_cnt && (f->places[i].addr != addr || f->places[i].behind))
-		i++;
-	return i;
-}
-
-/* Returns the index of the place after the calls of the function of @plan, or place_cnt. */
-static size_t find_behind(const struct follow *f, const struct plan *plan)
-{
-	size_t i = 0;
-
-	while (i < f->place_cnt && (f->places[i].addr != plan->addr || !f->places[i].behind))
+	while (i < f->place_cnt && (f->places[i].addr != addr || f->places[i].behind != behind))
 		i++;
 	return i;
 }
@@ -229,7 +220,7 @@ static bool is_followed(const struct follow *f, const struct plan_end *end, int 
 	i = find_func(f, end->target);
 	if (i < f->func_cnt)
 		return sees_ends(f, f->funcs[i].plan, level);
-	return find_place(f, end->target) < f->place_cnt;
+	return find_place(f, end->target, false) < f->place_cnt;
 }
 
 static bool leads_on(const struct follow *f, const struct plan *plan, int level)
@@ -246,7 +237,7 @@ static bool jumps_away(const struct follow *f, const struct plan_end *end)
 /* True if @end of @plan is one, and the instructions are probed to which the function returns. */
 static bool returns_behind(const struct follow *f, const struct plan *plan, const struct plan_end *end)
 {
-	return jumps_away(f, end) && find_behind(f, plan) < f->place_cnt;
+	return jumps_away(f, end) && find_place(f, plan->addr, true) < f->place_cnt;
 }
 
 /* True if the returns of the function are probed at its ends, and not by goroutine. */
@@ -275,7 +266,7 @@ bool follow_end(const struct follow *f, const struct plan *plan, const struct pl
 	size_t i;
 
 	if (returns_behind(f, plan, end)) {
-		i = find_behind(f, plan);
+		i = find_place(f, plan->addr, true);
 		*ret_to = (struct follow_to) { .no = f->first + i, .behind = &f->places[i].plan };
 		return true;
 	}
@@ -286,7 +277,7 @@ bool follow_end(const struct follow *f, const struct plan *plan, const struct pl
 		*ret_to = (struct follow_to) { f->funcs[i].no, true, NULL };
 		return true;
 	}
-	i = find_place(f, end->target);
+	i = find_place(f, end->target, false);
 	*ret_to = (struct follow_to) { f->first + i, f->places[i].entry, NULL };
 	return true;
 }
@@ -386,7 +377,7 @@ static int choose_places(struct chooser *c, struct err *err)
 	for (int level = 1; !code && level <= FOLLOW_LEVELS && c->wanted_cnt; level++) {
 		merge_wanted(c);
 		for (size_t i = 0; !code && i < c->wanted_cnt; i++)
-			if (find_place(c->f, c->wanted[i].addr) == c->f->place_cnt)
+			if (find_place(c->f, c->wanted[i].addr, false) == c->f->place_cnt)
 				code = choose_place(c, c->wanted[i].addr, err);
 		c->wanted_cnt = 0;
 		end = c->f->place_cnt;
@@ -456,11 +447,8 @@ static int confirm_calls(struct planner *p, struct follow *f, const struct calls
 
 	if (code || !func.insn_cnt)
 		return code;
-	for (size_t i = 0; i < cnt; i++) {
-		const struct plan of = { .addr = calls[i].target };
-
-		add_behind(&func, c, &calls[i], &f->places[find_behind(f, &of)]);
-	}
+	for (size_t i = 0; i < cnt; i++)
+		add_behind(&func, c, &calls[i], &f->places[find_place(f, calls[i].target, true)]);
 	return 0;
 }
 
@@ -481,11 +469,13 @@ static void list_leavers(struct follow *f, struct calls *c)
 		if (leaves && has_ends(plan))
 			*array_add(c->targets.addr, c->targets.cnt) = plan->addr; /* functions are sorted */
 	}
-	for (size_t i = 0; i < f->place_cnt; i++)
-		for (size_t k = 0; k < f->places[i].plan.end_cnt; k++) {
-			*array_add(c->probed.addr, c->probed.cnt) = f->places[i].plan.ends[k].addr;
-			*array_add(c->probed.addr, c->probed.cnt) = f->places[i].plan.site;
-		}
+	for (size_t i = 0; i < f->place_cnt; i++) {
+		const struct plan *plan = &f->places[i].plan;
+
+		*array_add(c->probed.addr, c->probed.cnt) = plan->site;
+		for (size_t k = 0; k < plan->end_cnt; k++)
+			*array_add(c->probed.addr, c->probed.cnt) = plan->ends[k].addr;
+	}
 	for (size_t i = 0; i < c->targets.cnt; i++)
 		*array_add(f->places, f->place_cnt) = (struct follow_place) { .addr = c->targets.addr[i],
 			.plan = { .addr = c->targets.addr[i], .exit = PLAN_EXIT_EARLY },
@@ -586,9 +576,9 @@ void follow_explain(const struct follow *f, struct plan *plan)
 
 	if ((plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY) || !jumps)
 		return;
-	if (!lost && find_behind(f, plan) < f->place_cnt)
+	if (!lost && find_place(f, plan->addr, true) < f->place_cnt)
 		snprintf(end, room, ": timed after %zu direct calls",
-			f->places[find_behind(f, plan)].plan.end_cnt);
+			f->places[find_place(f, plan->addr, true)].plan.end_cnt);
 	else if (!lost)
 		snprintf(end, room, ": followed");
 	else if (lost < jumps)

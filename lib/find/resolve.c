@@ -462,6 +462,9 @@ static bool is_of_go_itself(struct elf_file *elf, const struct elf_func *func)
 
 	if (!name[len])
 		return elf_file_go(elf, func->addr) != ELF_GO_NOT;
+	/* "go.uber.org/zap.New" is of a domain, "type..eq.a/b" is not. */
+	if (name[len] == '.' && name[len + 1] != '.' && name[strcspn(name, "/[(")] == '/')
+		return false;
 	return ANY_WHERE(ARRAY_SIZE(packages), i,
 		strlen(packages[i]) == len && !strncmp(name, packages[i], len));
 }

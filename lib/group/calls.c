@@ -400,7 +400,7 @@ size_t places_sweep(const struct group *g)
 	for (uint32_t i = 0; i < cnt; i++) {
 		struct fsn_place *p = &places[i];
 
-		if (p->removed ||
+		if (p->removed || !p->link_cnt ||
 			!place_is_expensive(__atomic_load_n(&p->hits, __ATOMIC_RELAXED),
 				__atomic_load_n(&p->ended, __ATOMIC_RELAXED)))
 			continue;

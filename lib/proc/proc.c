@@ -117,13 +117,14 @@ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, struct proc_stat *ret
 	f = fopen(path, "re");
 	if (!f || !fgets(line, sizeof(line), f))
 		return -ESRCH;
-	/* State is field 3, the start field 22; the command before them may hold anything. */
+	/* State is field 3, the start field 22, as in proc(5); the command before them may hold anything. */
 	rest = strrchr(line, ')');
 	if (!rest ||
 		sscanf(rest + 1,
-			" %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-			" %*s %*s %*s %" SCNu64,
-			&ret_stat->state, &ret_stat->parent, &ret_stat->start_ticks) != 3)
+			" %c %d %*s %*s %*s %*s %*s %" SCNu64 " %*s %" SCNu64
+			" %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %*s %" SCNu64,
+			&ret_stat->state, &ret_stat->parent, &ret_stat->minor, &ret_stat->major,
+			&ret_stat->threads, &ret_stat->start_ticks) != 6)
 		return -EINVAL;
 	return 0;
 }

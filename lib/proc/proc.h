@@ -68,6 +68,8 @@ struct proc_stat {
 	char state; /* proc(5): R, S, Z, ... */
 	pid_t parent;
 	uint64_t start_ticks; /* CLOCK_BOOTTIME, in ticks of sysconf(_SC_CLK_TCK) */
+	uint64_t minor, major; /* page faults: without and with a read from a disk */
+	uint64_t threads; /* of the process */
 };
 
 /*

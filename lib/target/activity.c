@@ -468,12 +468,14 @@ static int wait_plan(struct draft *draft, size_t first, size_t cnt,
 	return 0;
 }
 
-static int wait_link(
+/* Links waits, and samples. */
+static int thread_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
 	const struct target *t = &draft->targets[fn];
 
-	probes_add(p, objects_find(&draft->objects, t->object), ENGINE_WAIT, t->offset, fn);
+	probes_add(p, objects_find(&draft->objects, t->object),
+		t->kind->is_sample ? ENGINE_SAMPLE : ENGINE_WAIT, t->offset, fn);
 	return 0;
 }
 
@@ -496,7 +498,7 @@ const struct target_kind target_wait = {
 	.tax = "each switch of every CPU to another thread takes some 200 to 400 ns longer",
 	.catalogue = &waits,
 	.plan = wait_plan,
-	.link = wait_link,
+	.link = thread_link,
 	.lacks_cgroup = wait_lacks_cgroup,
 };
 
@@ -547,14 +549,6 @@ static int sample_plan(struct draft *draft, size_t first, size_t cnt,
 	return 0;
 }
 
-static int sample_link(
-	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
-{
-	probes_add(p, objects_find(&draft->objects, draft->targets[fn].object), ENGINE_SAMPLE, 0,
-		fn);
-	return 0;
-}
-
 const struct target_kind target_sample = {
 	.number = TARGET_SAMPLE,
 	.prefix = "cpu",
@@ -566,5 +560,5 @@ const struct target_kind target_sample = {
 	.stacks = STACKS_OF_THREADS,
 	.find = sample_find,
 	.plan = sample_plan,
-	.link = sample_link,
+	.link = thread_link,
 };

@@ -707,6 +707,7 @@ static uint64_t early_cookie(const struct plan_end *end, bool led)
 struct ended {
 	uint32_t no;
 	bool led; /* target of tracked tail calls */
+	bool behind; /* instructions after its calls: the owner's own ends */
 	const struct plan *plan;
 	const struct object *object;
 	const struct follow *follow;
@@ -751,7 +752,7 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 		add_lead(p, of->no, of->follow, of->plan, end, &cookie);
 	if (code)
 		return code;
-	if (of->no < p->place_first)
+	if (of->no < p->place_first || of->behind)
 		probes_add(p, object, ENGINE_END, offset, cookie);
 	else
 		probes_add_place(p, of->no, object, ENGINE_END, offset, cookie);
@@ -778,7 +779,7 @@ static int user_link(
 {
 	const struct target *t = &draft->targets[fn];
 	const struct follow *follow = jumps_of(draft, t->object);
-	struct ended of = { fn, follow_leads_to(follow, &t->plan), &t->plan, t->object, follow };
+	struct ended of = { fn, follow_leads_to(follow, &t->plan), false, &t->plan, t->object, follow };
 	bool same = t->plan.site_is_end, alone = draft->entries_alone;
 	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT, cookie;
 	uint32_t object = t->object_index;
@@ -821,7 +822,7 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 
 	for (size_t i = 0; !code && !draft->entries_alone && i < follow->place_cnt; i++) {
 		const struct follow_place *place = &follow->places[i];
-		struct ended of = { follow->first + i, true, &place->plan,
+		struct ended of = { follow->first + i, true, place->behind, &place->plan,
 			draft->objects.object[object], follow };
 		uint64_t offset;
 

@@ -592,7 +592,7 @@ struct python {
 #define PAGES	       64
 
 struct page {
-	uint64_t at; /* 1: none */
+	uint64_t tag; /* its address + 1; 0: none */
 	char bytes[PAGE_SIZE_READ];
 };
 
@@ -606,10 +606,10 @@ static const struct page *page_at(const struct python *py, uint64_t at)
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
 	struct iovec from = { (void *)at, sizeof(page->bytes) };
 
-	if (page->at == at)
+	if (page->tag == at + 1)
 		return page;
-	page->at = process_vm_readv(py->pid, &to, 1, &from, 1, 0) == sizeof(page->bytes) ? at : 1;
-	return page->at == at ? page : NULL;
+	page->tag = process_vm_readv(py->pid, &to, 1, &from, 1, 0) == sizeof(page->bytes) ? at + 1 : 0;
+	return page->tag ? page : NULL;
 }
 
 static bool read_at(const struct python *py, uint64_t addr, void *ret, size_t size)
@@ -803,8 +803,6 @@ int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf, uint64_t
 	uint64_t state, frame;
 	int ret;
 
-	for (size_t i = 0; i < PAGES; i++)
-		pages[i].at = 1;
 	ret = python_open(elf, bias, &py);
 	*ret_stack = (struct python_stack) { .counted = py.l.how == FSN_PYTHON_COUNT };
 	if (ret)
